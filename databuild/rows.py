@@ -1,0 +1,287 @@
+"""The row file: its schema, its digests, writing and reading. What is written here is the contract with every consumer."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+import xxhash
+
+from databuild.errors import IntegrityError, OutputError
+from databuild.pack import Rows
+
+ROWS_PER_GROUP = 128
+ROWS_PER_SHARD = 65_536
+
+SCHEMA = pa.schema(
+    [
+        pa.field("row", pa.int64(), nullable=False),
+        pa.field("input_ids", pa.list_(pa.field("element", pa.int32(), nullable=False)), nullable=False),
+        pa.field("loss_mask", pa.list_(pa.field("element", pa.uint8(), nullable=False)), nullable=False),
+        pa.field("doc_starts", pa.list_(pa.field("element", pa.int32(), nullable=False)), nullable=False),
+        pa.field("doc_rows", pa.list_(pa.field("element", pa.int64(), nullable=False)), nullable=False),
+        pa.field("num_targets", pa.int32(), nullable=False),
+        pa.field("xxh3", pa.uint64(), nullable=False),
+    ]
+)
+
+
+def canonical_bytes(input_ids: npt.NDArray[np.int32], loss_mask: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """uint8[r, 5 * R]: of each row its ids as little-endian int32, then its mask as uint8."""
+    num, size = input_ids.shape
+    result = np.empty((num, 5 * size), np.uint8)
+    result[:, : 4 * size] = np.ascontiguousarray(input_ids, "<i4").view(np.uint8).reshape(num, 4 * size)
+    result[:, 4 * size :] = loss_mask
+    return result
+
+
+class Digests:
+    """rows_sha256 and docs_sha256 of rows that come in order."""
+
+    def __init__(self) -> None:
+        self._rows = hashlib.sha256()
+        self._docs = hashlib.sha256()
+
+    def add(self, rows: Rows, canonical: npt.NDArray[np.uint8] | None = None) -> None:
+        """Add rows; canonical is their canonical_bytes where they are at hand."""
+        self._rows.update((canonical_bytes(rows.input_ids, rows.loss_mask) if canonical is None else canonical).data)
+        offsets = rows.doc_offsets.tolist()
+        starts, doc_rows = rows.doc_starts.astype("<i4"), rows.doc_rows.astype("<i8")
+        for a, b in pairwise(offsets):
+            self._docs.update(np.int32(b - a).astype("<i4").tobytes())
+            self._docs.update(starts[a:b].tobytes())
+            self._docs.update(doc_rows[a:b].tobytes())
+
+    @property
+    def rows_sha256(self) -> str:
+        """sha256 over the canonical bytes of all rows in order."""
+        return self._rows.hexdigest()
+
+    @property
+    def docs_sha256(self) -> str:
+        """sha256 over, for each row, the number of documents, doc_starts and doc_rows."""
+        return self._docs.hexdigest()
+
+
+def to_table(rows: Rows, first_row: int, canonical: npt.NDArray[np.uint8]) -> pa.Table:
+    """Rows as the columns of the row file."""
+    num, size = rows.input_ids.shape
+    every = np.arange(num + 1, dtype=np.int32) * size
+    docs = rows.doc_offsets.astype(np.int32)
+
+    def lists(name: str, offsets: npt.NDArray[np.int32], values: npt.NDArray[Any]) -> pa.Array:
+        kind = SCHEMA.field(name).type
+        return pa.ListArray.from_arrays(_array(offsets), _array(values), type=kind)
+
+    return pa.Table.from_arrays(
+        [
+            _array(np.arange(first_row, first_row + num, dtype=np.int64)),
+            lists("input_ids", every, rows.input_ids.reshape(-1)),
+            lists("loss_mask", every, rows.loss_mask.reshape(-1)),
+            lists("doc_starts", docs, rows.doc_starts),
+            lists("doc_rows", docs, rows.doc_rows),
+            _array(rows.loss_mask.sum(axis=1, dtype=np.int32)),
+            _array(np.array([xxhash.xxh3_64_intdigest(row) for row in canonical], np.uint64)),
+        ],
+        schema=SCHEMA,
+    )
+
+
+def _array(values: npt.NDArray[Any]) -> pa.Array:
+    # pa.array would do, but imports pandas first, which takes longer than a small build.
+    buffer = pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, buffer])
+
+
+def from_table(table: pa.Table, row_tokens: int, where: str) -> Rows:
+    """The columns of the row file as Rows; IntegrityError if a row has another length."""
+
+    def flat(name: str) -> npt.NDArray[Any]:
+        values: npt.NDArray[Any] = table.column(name).combine_chunks().flatten().to_numpy(zero_copy_only=False)
+        return values
+
+    ids, mask = flat("input_ids"), flat("loss_mask")
+    for name in ("input_ids", "loss_mask"):
+        lengths = _lengths(table, name)
+        if (wrong := np.flatnonzero(lengths != row_tokens)).size:
+            raise IntegrityError(
+                f"{name} of a row has another length",
+                where=f"{where}, row {table.column('row')[int(wrong[0])].as_py()}",
+                expected=f"{row_tokens} tokens",
+                found=f"{lengths[wrong[0]]}",
+            )
+    starts, counts = flat("doc_starts"), _lengths(table, "doc_starts")
+    if not np.array_equal(counts, _lengths(table, "doc_rows")):
+        raise IntegrityError("doc_starts and doc_rows differ in length", where=where)
+    return Rows(
+        input_ids=ids.reshape(-1, row_tokens),
+        loss_mask=mask.reshape(-1, row_tokens),
+        doc_starts=starts,
+        doc_rows=flat("doc_rows"),
+        doc_offsets=np.append(0, np.cumsum(counts)).astype(np.int64),
+    )
+
+
+def _lengths(table: pa.Table, name: str) -> npt.NDArray[np.int64]:
+    import pyarrow.compute as pc
+
+    lengths: npt.NDArray[np.int64] = pc.list_value_length(table.column(name)).to_numpy().astype(np.int64)
+    return lengths
+
+
+def concat(parts: Sequence[Rows]) -> Rows:
+    """Rows one after another."""
+    counts = np.concatenate([np.diff(p.doc_offsets) for p in parts])
+    return Rows(
+        input_ids=np.concatenate([p.input_ids for p in parts]),
+        loss_mask=np.concatenate([p.loss_mask for p in parts]),
+        doc_starts=np.concatenate([p.doc_starts for p in parts]),
+        doc_rows=np.concatenate([p.doc_rows for p in parts]),
+        doc_offsets=np.append(0, np.cumsum(counts)).astype(np.int64),
+    )
+
+
+def select(rows: Rows, start: int, stop: int) -> Rows:
+    """Rows start to stop."""
+    a, b = int(rows.doc_offsets[start]), int(rows.doc_offsets[stop])
+    return Rows(
+        input_ids=rows.input_ids[start:stop],
+        loss_mask=rows.loss_mask[start:stop],
+        doc_starts=rows.doc_starts[a:b],
+        doc_rows=rows.doc_rows[a:b],
+        doc_offsets=rows.doc_offsets[start : stop + 1] - a,
+    )
+
+
+class RowWriter:
+    """Writes rows into shards under provisional names, in row groups of ROWS_PER_GROUP whatever the batches were."""
+
+    def __init__(self, folder: Path, *, rows_per_shard: int = ROWS_PER_SHARD) -> None:
+        self._folder = folder
+        self._rows_per_shard = rows_per_shard
+        self._pending: list[Rows] = []
+        self._num_pending = 0
+        self._writer: Any = None
+        self._shards: list[tuple[Path, int]] = []
+        self.digests = Digests()
+        self.num_rows = 0
+        self.num_targets = 0
+
+    def add(self, rows: Rows) -> None:
+        """Add rows; whole row groups are written at once."""
+        if not len(rows):
+            return
+        self._pending.append(rows)
+        self._num_pending += len(rows)
+        if self._num_pending < ROWS_PER_GROUP:
+            return
+        merged = concat(self._pending) if len(self._pending) > 1 else rows
+        whole = self._num_pending - self._num_pending % ROWS_PER_GROUP
+        for start in range(0, whole, ROWS_PER_GROUP):
+            self._write_group(select(merged, start, start + ROWS_PER_GROUP))
+        rest = select(merged, whole, self._num_pending)
+        self._pending, self._num_pending = ([rest] if len(rest) else []), len(rest)
+
+    def finish(self) -> list[tuple[Path, int]]:
+        """Write what is left and close; gives (path, rows) of each shard, under its final name."""
+        if self._num_pending:
+            self._write_group(concat(self._pending))
+        if not self._shards:
+            self._open_shard()  # a build may have no row at all; its file says so
+        self._close_shard()
+        named = []
+        for index, (path, rows) in enumerate(self._shards):
+            final = self._folder / shard_name(index, len(self._shards))
+            os.rename(path, final)
+            named.append((final, rows))
+        return named
+
+    def close(self) -> None:
+        """Let go of an unfinished shard."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    def _write_group(self, rows: Rows) -> None:
+        if self._writer is None or self._shards[-1][1] >= self._rows_per_shard:
+            self._close_shard()
+            self._open_shard()
+        canonical = canonical_bytes(rows.input_ids, rows.loss_mask)
+        self.digests.add(rows, canonical)
+        table = to_table(rows, self.num_rows, canonical)
+        self._writer.write_table(table, row_group_size=len(rows))
+        path, count = self._shards[-1]
+        self._shards[-1] = (path, count + len(rows))
+        self.num_rows += len(rows)
+        self.num_targets += int(rows.loss_mask.sum(dtype=np.int64))
+
+    def _open_shard(self) -> None:
+        path = self._folder / f"shard-{len(self._shards):05d}.tmp"
+        self._writer = pq.ParquetWriter(
+            path,
+            SCHEMA,
+            version="2.6",
+            compression="zstd",
+            compression_level=1,
+            use_dictionary=["loss_mask.list.element"],
+            column_encoding={"input_ids.list.element": "BYTE_STREAM_SPLIT"},
+            write_statistics=False,
+            store_schema=True,
+        )
+        self._shards.append((path, 0))
+
+    def _close_shard(self) -> None:
+        if self._writer is None:
+            return
+        self._writer.close()
+        self._writer = None
+        sync(self._shards[-1][0])
+
+
+def shard_name(index: int, shards: int) -> str:
+    """Name of a row file among shards."""
+    return "rows.parquet" if shards == 1 else f"rows-{index:05d}-of-{shards:05d}.parquet"
+
+
+def sync(path: Path) -> None:
+    """fsync a file or a directory."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        # Some network file systems cannot sync a directory; what they hold is in their hands.
+        if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):
+            raise OutputError("cannot write", where=str(path), found=error.strerror) from error
+    finally:
+        os.close(descriptor)
+
+
+def read_groups(paths: Sequence[Path], row_tokens: int) -> Iterator[tuple[pa.Table, Rows, str]]:
+    """(table, rows, where) of each row group, in order. IntegrityError for a file that is not a row file."""
+    for path in paths:
+        try:
+            file = pq.ParquetFile(path)
+            if file.schema_arrow.remove_metadata() != SCHEMA:
+                raise IntegrityError(
+                    "the file has other columns than a row file",
+                    where=path.name,
+                    expected=", ".join(f"{f.name}: {f.type}" for f in SCHEMA),
+                    found=", ".join(f"{f.name}: {f.type}" for f in file.schema_arrow),
+                )
+            for group in range(file.metadata.num_row_groups):
+                where = f"{path.name}, row group {group}"
+                table = file.read_row_group(group)
+                yield table, from_table(table, row_tokens, where), where
+        except (pa.ArrowException, OSError) as error:
+            raise IntegrityError(
+                "a row file cannot be read", where=path.name, found=str(error).splitlines()[0]
+            ) from error

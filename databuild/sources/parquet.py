@@ -1,0 +1,217 @@
+"""Parquet shards -> the spool. Plain text turns go over as Arrow buffers, without a Python object for any row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from databuild.errors import SourceError
+from databuild.sources.base import ROLE_CODES
+from databuild.sources.columns import ColumnMap, needed_columns
+from databuild.sources.records import RecordSpooler
+from databuild.sources.spool import SpoolWriter
+
+SUFFIXES = (".parquet",)
+_BATCH_ROWS = 8192
+#: What pyarrow raises for a damaged file, or for a value that Python cannot hold.
+_UNREADABLE = (pa.ArrowException, OSError, ValueError, OverflowError)
+
+
+def count_rows(path: Path) -> int:
+    """Rows of a shard, from its footer."""
+    return int(_opened(path).metadata.num_rows)
+
+
+def read_parquet(path: Path, spool: SpoolWriter, mapping: ColumnMap | None) -> None:
+    """Add every row of the file; SourceError (exit 3) names file and row group of what cannot be read."""
+    file = _opened(path)
+    columns = _columns(path, file.schema_arrow, mapping)
+    first = 0
+    for group in range(file.metadata.num_row_groups):
+        where = f"{path.name}, row group {group}"
+        begin = first
+        for batch in _batches(file, group, columns, where):
+            _add_batch(batch, spool, mapping, f"{where}, rows {first} to {first + len(batch) - 1}")
+            first += len(batch)
+        expected = file.metadata.row_group(group).num_rows
+        if first - begin != expected:
+            raise _damaged(
+                "a row group has another number of rows than it says", where, f"{first - begin:,}", f"{expected:,}"
+            )
+    if first != file.metadata.num_rows:
+        raise _damaged(
+            "the file has another number of rows than it says", path.name, f"{first:,}", f"{file.metadata.num_rows:,}"
+        )
+
+
+def _batches(file: Any, group: int, columns: list[str], where: str) -> Iterator[pa.RecordBatch]:
+    try:
+        for batch in file.iter_batches(batch_size=_BATCH_ROWS, row_groups=[group], columns=columns):
+            # Parquet text is not checked on reading; what is not UTF-8 would reach the tokenizer as something else.
+            batch.validate(full=True)
+            schema = pa.schema([field.with_type(_timeless(field.type)) for field in batch.schema])
+            yield batch if schema.equals(batch.schema) else batch.cast(schema)
+    except _UNREADABLE as error:
+        raise _damaged("a row group cannot be read", where, _first_line(error)) from error
+
+
+def _timeless(kind: pa.DataType) -> pa.DataType:
+    """The type with times as whole numbers, at any depth: Python has no value for some of them (nanoseconds)."""
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_timeless(field.type)) for field in map(kind.field, range(kind.num_fields))])
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_timeless(kind.value_type)))
+    if pa.types.is_large_list(kind):
+        return pa.large_list(kind.value_field.with_type(_timeless(kind.value_type)))
+    if pa.types.is_temporal(kind):
+        return pa.int32() if kind.bit_width == 32 else pa.int64()
+    return kind
+
+
+def _opened(path: Path) -> Any:
+    try:
+        file = pq.ParquetFile(path, page_checksum_verification=True)
+        _ = file.schema_arrow.names  # both are decoded only when asked for
+        return file
+    except _UNREADABLE as error:
+        raise _damaged("the file is not parquet, or is cut off", path.name, _first_line(error)) from error
+
+
+def _damaged(what: str, where: str, found: str, expected: str | None = None) -> SourceError:
+    next_step = "nothing was written; fetch or write the file again"
+    return SourceError(what, where=where, expected=expected, found=found, next_step=next_step)
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+def _columns(path: Path, schema: pa.Schema, mapping: ColumnMap | None) -> list[str]:
+    required, optional = needed_columns(mapping)
+    missing = [name for name in required if name not in schema.names]
+    if missing:
+        raise SourceError(
+            f"there is no column {' and no column '.join(missing)}",
+            where=path.name,
+            expected=", ".join(required),
+            found=", ".join(schema.names) or "no columns",
+            next_step="name the columns: --columns sharegpt | openmath | alpaca | messages=…,role=…,content=…",
+        )
+    chosen = [name for name in dict.fromkeys([*required, *optional]) if name in schema.names]
+    _refuse_repeated(path, chosen, schema.names)
+    if "prompt" not in (mapping or {}):
+        _check_messages_type(path, schema.field(required[0]))
+    return chosen
+
+
+def _refuse_repeated(path: Path, chosen: list[str], names: list[str]) -> None:
+    repeated = [name for name in chosen if names.count(name) > 1]
+    if repeated:
+        raise SourceError("two columns have one name", where=path.name, found=", ".join(repeated))
+
+
+def _check_messages_type(path: Path, field: pa.Field) -> None:
+    kind = field.type
+    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    if not is_list or not (pa.types.is_struct(kind.value_type) or pa.types.is_null(kind.value_type)):
+        raise SourceError(
+            f"the column {field.name} has another type",
+            where=path.name,
+            expected="list<struct<content: string, role: string>>",
+            found=str(kind),
+            next_step="name the right column with --columns messages=NAME",
+        )
+    if pa.types.is_struct(kind.value_type):
+        names = [kind.value_type.field(i).name for i in range(kind.value_type.num_fields)]
+        _refuse_repeated(path, list(dict.fromkeys(names)), names)
+
+
+def _add_batch(batch: pa.RecordBatch, spool: SpoolWriter, mapping: ColumnMap | None, where: str) -> None:
+    if _add_plain(batch, spool, mapping):
+        return
+    spooler = RecordSpooler(spool, mapping)
+    try:
+        records = batch.to_pylist()
+    except _UNREADABLE as error:
+        raise SourceError("a row has a value that cannot be read", where=where, found=_first_line(error)) from error
+    for record in records:
+        spooler.add(record)
+    spooler.flush()
+
+
+def _add_plain(batch: pa.RecordBatch, spool: SpoolWriter, mapping: ColumnMap | None) -> bool:
+    """Add the batch by columns if every row is nothing but text turns; False if some row is not."""
+    mapping = mapping or {}
+    if "prompt" in mapping:
+        return False
+    lists = batch.column(mapping.get("messages", "messages"))
+    role_name, content_name = mapping.get("role", "role"), mapping.get("content", "content")
+    if lists.null_count or not pa.types.is_struct(lists.type.value_type):
+        return False
+    tools = mapping.get("tools", "tools")
+    if tools in batch.schema.names and batch.column(tools).null_count != len(batch):
+        return False
+    structs = lists.flatten()
+    names = [structs.type.field(i).name for i in range(structs.type.num_fields)]
+    if structs.null_count or role_name not in names or content_name not in names:
+        return False
+    if any(structs.field(n).null_count != len(structs) for n in names if n not in (role_name, content_name)):
+        return False
+    contents, roles = structs.field(content_name), structs.field(role_name)
+    if contents.null_count or roles.null_count or not (_is_text(contents.type) and _is_text(roles.type)):
+        return False
+    codes = _role_codes(roles, mapping.get("roles"))
+    counts = pc.list_value_length(lists).to_numpy(zero_copy_only=False).astype(np.int64)
+    if codes is None or not counts.all():
+        return False
+    text, lengths = _text_buffer(contents)
+    spool.add(
+        text=[text],
+        message_lengths=lengths,
+        roles=codes,
+        counts=counts,
+        sources=_values(batch, mapping.get("source", "source"), str),
+        ids=_values(batch, mapping.get("id", "id"), (str, int)),
+    )
+    return True
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _role_codes(roles: pa.Array, names: dict[str, str] | None) -> npt.NDArray[np.uint8] | None:
+    """uint8 codes; None if some role is not one of ours."""
+    encoded = roles.dictionary_encode()
+    values = encoded.dictionary.to_pylist()
+    if names is not None:
+        values = [names.get(value, value) for value in values]
+    if any(value not in ROLE_CODES for value in values):
+        return None
+    table = np.array([ROLE_CODES[value] for value in values], np.uint8)
+    indices = encoded.indices.to_numpy(zero_copy_only=False)
+    return table[indices] if len(table) else np.zeros(0, np.uint8)
+
+
+def _text_buffer(contents: pa.Array) -> tuple[memoryview, npt.NDArray[np.int64]]:
+    """The UTF-8 of an array of strings without nulls, back to back, and the length of each."""
+    wide = np.int64 if pa.types.is_large_string(contents.type) else np.int32
+    _, offsets_buffer, data = contents.buffers()
+    if offsets_buffer is None or len(contents) == 0:
+        return memoryview(b""), np.zeros(0, np.int64)
+    offsets = np.frombuffer(offsets_buffer, wide)[contents.offset : contents.offset + len(contents) + 1]
+    text = memoryview(data)[int(offsets[0]) : int(offsets[-1])] if data is not None else memoryview(b"")
+    return text, np.diff(offsets).astype(np.int64)
+
+
+def _values(batch: pa.RecordBatch, name: str, kinds: Any) -> list[Any]:
+    if name not in batch.schema.names:
+        return [None] * len(batch)
+    return [value if isinstance(value, kinds) else None for value in batch.column(name).to_pylist()]

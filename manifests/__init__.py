@@ -1,0 +1,1 @@
+"""Manifest model, canonical JSON, and the locks of sources and tokenizer."""
