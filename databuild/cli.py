@@ -243,14 +243,7 @@ def main(arguments: list[str] | None = None) -> None:
     signal.signal(signal.SIGTERM, _terminate)
     _mend_streams()
     try:
-        # Not app(...): it would end by itself, with exit codes of its own, on an interrupt and on a closed pipe.
-        command = typer.main.get_command(app)
-        with command.make_context("databuild", given) as context:
-            command.invoke(context)
-        sys.stdout.flush()
-        sys.exit(0)
-    except typer.Exit as error:
-        sys.exit(error.exit_code)
+        sys.exit(_run(given))
     except _ClickException as error:
         error.show()
         sys.exit(error.exit_code)
@@ -276,6 +269,19 @@ def main(arguments: list[str] | None = None) -> None:
             f"databuild: unexpected {type(error).__name__}: {error}\n  next:     run again with --debug and report it",
             1,
         )
+
+
+def _run(arguments: list[str]) -> int:
+    # Not app(...): it would end by itself, with exit codes of its own, on an interrupt and on a closed pipe.
+    command = typer.main.get_command(app)
+    code = 0
+    try:
+        with command.make_context("databuild", arguments) as context:
+            command.invoke(context)
+    except typer.Exit as error:
+        code = error.exit_code
+    sys.stdout.flush()
+    return code
 
 
 def _mend_streams() -> None:

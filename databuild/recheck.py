@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from databuild.errors import IntegrityError
 from databuild.pack import Rows
+from databuild.rows import damaged
 from databuild.tokenizer import PinnedTokenizer
 from masks import deepseek_v4 as v4
 
@@ -65,12 +65,11 @@ def _check_document(
     for j, (begin, end) in enumerate(spans):
         expected, found = again[again_offsets[j] : again_offsets[j + 1]], ids[begin:end]
         if not np.array_equal(expected, found):
-            raise IntegrityError(
+            raise damaged(
                 "stored tokens are not what their text encodes to",
-                where=f"{where}, tokens {offset + begin} to {offset + end - 1}: {texts[j][:40]!a}",
-                expected=str(expected.tolist()[:8]),
-                found=str(found.tolist()[:8]),
-                next_step="do not use this build; make it again",
+                f"{where}, tokens {offset + begin} to {offset + end - 1}: {texts[j][:40]!a}",
+                str(expected.tolist()[:8]),
+                str(found.tolist()[:8]),
             )
     if spec["loss_mask_type"] == "deepseek_v4":
         _check_mask(ids, mask, begins, ends, offset, where)
@@ -91,12 +90,11 @@ def _check_mask(
     """
 
     def refuse(token: int) -> None:
-        raise IntegrityError(
+        raise damaged(
             "a stored mask is not what the conversation says",
-            where=f"{where}, token {offset + token}",
-            expected=f"loss_mask {1 - int(mask[token])}",
-            found=f"loss_mask {int(mask[token])}",
-            next_step="do not use this build; make it again",
+            f"{where}, token {offset + token}",
+            f"loss_mask {1 - int(mask[token])}",
+            f"loss_mask {int(mask[token])}",
         )
 
     for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):

@@ -106,22 +106,21 @@ def from_table(table: pa.Table, row_tokens: int, where: str) -> Rows:
     """The columns of the row file as Rows; IntegrityError if a row has another length."""
 
     def flat(name: str) -> npt.NDArray[Any]:
-        values: npt.NDArray[Any] = table.column(name).combine_chunks().flatten().to_numpy(zero_copy_only=False)
-        return values
+        return column_values(table.column(name).combine_chunks().flatten())
 
     ids, mask = flat("input_ids"), flat("loss_mask")
     for name in ("input_ids", "loss_mask"):
         lengths = _lengths(table, name)
         if (wrong := np.flatnonzero(lengths != row_tokens)).size:
-            raise IntegrityError(
+            raise damaged(
                 f"{name} of a row has another length",
-                where=f"{where}, row {table.column('row')[int(wrong[0])].as_py()}",
-                expected=f"{row_tokens} tokens",
-                found=f"{lengths[wrong[0]]}",
+                f"{where}, row {table.column('row')[int(wrong[0])].as_py()}",
+                f"{row_tokens} tokens",
+                f"{lengths[wrong[0]]}",
             )
     starts, counts = flat("doc_starts"), _lengths(table, "doc_starts")
     if not np.array_equal(counts, _lengths(table, "doc_rows")):
-        raise IntegrityError("doc_starts and doc_rows differ in length", where=where)
+        raise damaged("doc_starts and doc_rows differ in length", where)
     return Rows(
         input_ids=ids.reshape(-1, row_tokens),
         loss_mask=mask.reshape(-1, row_tokens),
@@ -134,8 +133,17 @@ def from_table(table: pa.Table, row_tokens: int, where: str) -> Rows:
 def _lengths(table: pa.Table, name: str) -> npt.NDArray[np.int64]:
     import pyarrow.compute as pc
 
-    lengths: npt.NDArray[np.int64] = pc.list_value_length(table.column(name)).to_numpy().astype(np.int64)
-    return lengths
+    return column_values(pc.list_value_length(table.column(name))).astype(np.int64)
+
+
+def column_values(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
+    """The numbers of a column without nulls."""
+    # column.to_numpy() would do, but imports pandas first, which takes longer than to read a small build.
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    dtype = array.type.to_pandas_dtype()
+    if len(array) == 0:
+        return np.zeros(0, dtype)
+    return np.frombuffer(array.buffers()[1], dtype)[array.offset : array.offset + len(array)]
 
 
 def concat(parts: Sequence[Rows]) -> Rows:
@@ -271,17 +279,30 @@ def read_groups(paths: Sequence[Path], row_tokens: int) -> Iterator[tuple[pa.Tab
         try:
             file = pq.ParquetFile(path)
             if file.schema_arrow.remove_metadata() != SCHEMA:
-                raise IntegrityError(
+                raise damaged(
                     "the file has other columns than a row file",
-                    where=path.name,
-                    expected=", ".join(f"{f.name}: {f.type}" for f in SCHEMA),
-                    found=", ".join(f"{f.name}: {f.type}" for f in file.schema_arrow),
+                    path.name,
+                    ", ".join(map(_column, SCHEMA)),
+                    ", ".join(map(_column, file.schema_arrow)),
                 )
             for group in range(file.metadata.num_row_groups):
                 where = f"{path.name}, row group {group}"
                 table = file.read_row_group(group)
                 yield table, from_table(table, row_tokens, where), where
         except (pa.ArrowException, OSError) as error:
-            raise IntegrityError(
-                "a row file cannot be read", where=path.name, found=str(error).splitlines()[0]
-            ) from error
+            raise damaged("a row file cannot be read", path.name, None, str(error).splitlines()[0]) from error
+
+
+def _column(field: pa.Field) -> str:
+    return f"{field.name}: {field.type}{' or null' if field.nullable else ''}"
+
+
+def damaged(what: str, where: str, expected: str | None = None, found: str | None = None) -> IntegrityError:
+    """The error for a build that is not what it should be."""
+    return IntegrityError(
+        what,
+        where=where,
+        expected=expected,
+        found=found,
+        next_step="do not use this build; make it again, or fetch it again from where it came",
+    )

@@ -15,10 +15,20 @@ import xxhash
 from pydantic import ValidationError
 
 from databuild.config import BuildSpec
-from databuild.errors import IntegrityError, SourceError, UsageError
+from databuild.errors import SourceError, UsageError
 from databuild.outdir import ENVIRONMENT, MANIFEST, temporary_folder
 from databuild.pack import Rows
-from databuild.rows import ROWS_PER_GROUP, ROWS_PER_SHARD, Digests, canonical_bytes, read_groups, select, shard_name
+from databuild.rows import (
+    ROWS_PER_GROUP,
+    ROWS_PER_SHARD,
+    Digests,
+    canonical_bytes,
+    column_values,
+    damaged,
+    read_groups,
+    select,
+    shard_name,
+)
 from databuild.sources.base import Source
 from databuild.sources.open import SourceRequest, request_of_record
 from databuild.sources.spooled import sha256_file
@@ -80,7 +90,7 @@ def load_manifest(folder: Path) -> Manifest:
     try:
         return read_manifest(path.read_bytes())
     except ManifestError as error:
-        raise _wrong("the manifest is damaged", MANIFEST, None, str(error)) from error
+        raise damaged("the manifest is damaged", MANIFEST, None, str(error)) from error
 
 
 def row_paths(folder: Path, manifest: Manifest) -> list[Path]:
@@ -91,21 +101,21 @@ def row_paths(folder: Path, manifest: Manifest) -> list[Path]:
 def _files(folder: Path, manifest: Manifest) -> str:
     names = [file.name for file in manifest.files]
     if names != [shard_name(i, len(names)) for i in range(len(names))]:
-        raise _wrong("the list of row files is not in order", MANIFEST, None, ", ".join(names))
+        raise damaged("the list of row files is not in order", MANIFEST, None, ", ".join(names))
     present = {entry.name for entry in folder.iterdir()}
     for name in names:
         if name not in present or (folder / name).is_symlink() or not (folder / name).is_file():
-            raise _wrong("a row file is missing", name, "a regular file", ", ".join(sorted(present)))
+            raise damaged("a row file is missing", name, "a regular file", ", ".join(sorted(present)))
     if extra := sorted(present - {*names, MANIFEST, ENVIRONMENT}):
-        raise _wrong("there are files that the manifest does not know", str(folder), None, ", ".join(extra))
+        raise damaged("there are files that the manifest does not know", str(folder), None, ", ".join(extra))
     _arithmetic(manifest)
     for file in manifest.files:
         size = (folder / file.name).stat().st_size
         if size != file.bytes:
-            raise _wrong("a row file has another size", file.name, f"{file.bytes} bytes", f"{size} bytes")
+            raise damaged("a row file has another size", file.name, f"{file.bytes} bytes", f"{size} bytes")
         digest = sha256_file(folder / file.name)
         if digest != file.sha256:
-            raise _wrong("a row file has another digest", file.name, f"sha256 {file.sha256}", f"sha256 {digest}")
+            raise damaged("a row file has another digest", file.name, f"sha256 {file.sha256}", f"sha256 {digest}")
     return f"manifest and {len(names)} row file{'s' * (len(names) != 1)} are what they should be"
 
 
@@ -114,9 +124,9 @@ def _arithmetic(manifest: Manifest) -> None:
     try:
         spec = BuildSpec.model_validate(manifest.spec)
     except ValidationError as error:
-        raise _wrong("the spec is none that this version knows", MANIFEST, None, first_error(error)) from error
+        raise damaged("the spec is none that this version knows", MANIFEST, None, first_error(error)) from error
     if spec.sha256 != manifest.spec_sha256:
-        raise _wrong("the spec leaves out fields", MANIFEST, ", ".join(spec.to_dict()), ", ".join(manifest.spec))
+        raise damaged("the spec leaves out fields", MANIFEST, ", ".join(spec.to_dict()), ", ".join(manifest.spec))
     counts, rows = manifest.counts, manifest.rows
     sources = counts.by_source.values()
     whole, last = divmod(rows.rows, ROWS_PER_SHARD)
@@ -139,16 +149,16 @@ def _arithmetic(manifest: Manifest) -> None:
         ("sources of the spec", spec.sources, [s.identity_sha256 for s in manifest.sources]),
     ):
         if expected != found:
-            raise _wrong(f"the manifest contradicts itself: {name}", MANIFEST, str(expected), str(found))
+            raise damaged(f"the manifest contradicts itself: {name}", MANIFEST, str(expected), str(found))
     for source in manifest.sources:
         fields = source.model_dump(exclude={"identity_sha256", "files"})
         if SourceRecord.make(**fields, files=source.files).identity_sha256 != source.identity_sha256:
-            raise _wrong("the identity of a source is not its digest", MANIFEST, None, source.identity_sha256)
+            raise damaged("the identity of a source is not its digest", MANIFEST, None, source.identity_sha256)
 
 
 def _same_tokenizer(manifest: Manifest, tokenizer: PinnedTokenizer) -> None:
     if manifest.tokenizer != tokenizer.record:
-        raise _wrong(
+        raise damaged(
             "the build was made with another tokenizer than the pinned one",
             MANIFEST,
             _tokenizer(tokenizer.record),
@@ -164,7 +174,7 @@ def _known_mask(manifest: Manifest) -> None:
     name, version = manifest.spec["loss_mask_type"], manifest.spec["loss_mask_version"]
     if name not in MASK_TYPES or MASK_TYPES[name].version != version:
         known = ", ".join(f"{mask.name} version {mask.version}" for mask in MASK_TYPES.values())
-        raise _wrong("the mask type is none that this version knows", MANIFEST, known, f"{name} version {version}")
+        raise damaged("the mask type is none that this version knows", MANIFEST, known, f"{name} version {version}")
 
 
 def _rows(folder: Path, manifest: Manifest, tokenizer: PinnedTokenizer) -> str:
@@ -176,14 +186,14 @@ def _rows(folder: Path, manifest: Manifest, tokenizer: PinnedTokenizer) -> str:
         for table, rows, where in read_groups([folder / file.name], manifest.rows.row_tokens):
             size = min(ROWS_PER_GROUP, file.rows - (first - before))
             if len(rows) != size:
-                raise _wrong("a row group has another size", where, f"{size} rows", f"{len(rows)}")
+                raise damaged("a row group has another size", where, f"{size} rows", f"{len(rows)}")
             canonical = canonical_bytes(rows.input_ids, rows.loss_mask)
             _check_group(table, rows, canonical, first, vocab_size, num_source_rows)
             digests.add(rows, canonical)
             first += len(rows)
             targets += int(rows.loss_mask.sum(dtype=np.int64))
         if first - before != file.rows:
-            raise _wrong("a row file has another number of rows", file.name, str(file.rows), str(first - before))
+            raise damaged("a row file has another number of rows", file.name, str(file.rows), str(first - before))
     for name, expected, found in (
         ("rows", manifest.rows.rows, first),
         ("num_targets", manifest.rows.num_targets, targets),
@@ -191,7 +201,7 @@ def _rows(folder: Path, manifest: Manifest, tokenizer: PinnedTokenizer) -> str:
         ("docs_sha256", manifest.rows.docs_sha256, digests.docs_sha256),
     ):
         if expected != found:
-            raise _wrong(f"{name} is not what the manifest says", str(folder), str(expected), str(found))
+            raise damaged(f"{name} is not what the manifest says", str(folder), str(expected), str(found))
     return f"{first:,} rows, {targets:,} targets, rows_sha256 {digests.rows_sha256}"
 
 
@@ -205,11 +215,11 @@ def _check_group(
             i = int(np.flatnonzero(bad)[0])
             documents = rows.doc_rows[rows.doc_offsets[i] : rows.doc_offsets[i + 1]].tolist()
             where = f"row {first + i} (source rows {', '.join(map(str, documents[:6]))})"
-            raise _wrong(what, where, expected, str(found(i)))
+            raise damaged(what, where, expected, str(found(i)))
 
     mask, ids = rows.loss_mask, rows.input_ids
-    numbers = table.column("row").to_numpy()
-    targets = table.column("num_targets").to_numpy()
+    numbers = column_values(table.column("row"))
+    targets = column_values(table.column("num_targets"))
     refuse(numbers != first + np.arange(len(rows)), "a row is out of place", "rows in order", lambda i: numbers[i])
     out_of_range = (ids < 0) | (ids >= vocab_size)
     refuse(
@@ -225,7 +235,7 @@ def _check_group(
         targets != sums, "num_targets is not the sum of loss_mask", "the sum", lambda i: f"{targets[i]}, sum {sums[i]}"
     )
     refuse(sums < 1, "a row has nothing to train", "at least 1 target", lambda i: sums[i])
-    stored = table.column("xxh3").to_numpy()
+    stored = column_values(table.column("xxh3"))
     computed = np.array([xxhash.xxh3_64_intdigest(row) for row in canonical], np.uint64)
     refuse(stored != computed, "a row is damaged: its xxh3 differs", "xxh3 of its bytes", lambda i: f"{stored[i]:016x}")
     counts = np.diff(rows.doc_offsets)
@@ -265,7 +275,7 @@ def _rebuild(folder: Path, manifest: Manifest, request: SourceRequest, workers: 
         source = request.open(spool, say)
         if source.record != manifest.sources[0]:
             source.close()
-            raise _wrong(
+            raise damaged(
                 "the source is another one than that of the build",
                 str(folder),
                 _files_of(manifest.sources[0]),
@@ -291,7 +301,7 @@ def _files_of(source: SourceRecord) -> str:
 
 def _compare(folder: Path, manifest: Manifest, again_folder: Path, again: Manifest) -> None:
     if again.rows.rows_sha256 != manifest.rows.rows_sha256 or again.rows.docs_sha256 != manifest.rows.docs_sha256:
-        raise _wrong(
+        raise damaged(
             "the rows are not what the source gives",
             _first_difference(folder, manifest, again_folder, again),
             f"rows_sha256 {again.rows.rows_sha256}, docs_sha256 {again.rows.docs_sha256}",
@@ -304,7 +314,7 @@ def _compare(folder: Path, manifest: Manifest, again_folder: Path, again: Manife
         ("tokenizer", again.tokenizer, manifest.tokenizer),
     ):
         if expected != found:
-            raise _wrong(f"{name} of the manifest is not what the source gives", MANIFEST, str(expected), str(found))
+            raise damaged(f"{name} of the manifest is not what the source gives", MANIFEST, str(expected), str(found))
 
 
 def _first_difference(folder: Path, manifest: Manifest, again_folder: Path, again: Manifest) -> str:
@@ -324,13 +334,3 @@ def _first_difference(folder: Path, manifest: Manifest, again_folder: Path, agai
                 return f"row {first + i}, its doc_starts or doc_rows"
         first += num
     return f"row {first}, where one of the two ends"
-
-
-def _wrong(what: str, where: str, expected: str | None, found: str | None) -> IntegrityError:
-    return IntegrityError(
-        what,
-        where=where,
-        expected=expected,
-        found=found,
-        next_step="do not use this build; make it again, or fetch it again from where it came",
-    )

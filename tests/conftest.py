@@ -1,10 +1,12 @@
 """Makes the helpers of tests/ importable from every folder below it."""
 
+import functools
 import signal
 import sys
 from pathlib import Path
 
 import pytest
+import typer.main
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -12,12 +14,18 @@ sys.path.insert(0, str(Path(__file__).parent))
 @pytest.fixture
 def shared_tokenizer(monkeypatch):
     """One tokenizer with its engines for the whole run: they take two seconds to load."""
-    from streams import tokenizer
+    from support import use_shared_tokenizer
 
-    from databuild import build, conversations, inspect, verify
+    use_shared_tokenizer(monkeypatch)
 
-    for module in (build, conversations, inspect, verify):
-        monkeypatch.setattr(module, "load_tokenizer", tokenizer)
+
+@pytest.fixture
+def shared_order(monkeypatch):
+    """Leaves out the check of the permutation at the start of each build, 60 ms that are the same each time."""
+    monkeypatch.setattr("databuild.build.check_permutation", lambda *, full: None)
+
+
+_command = functools.cache(typer.main.get_command)
 
 
 @pytest.fixture
@@ -27,6 +35,8 @@ def cli(capsys, monkeypatch, shared_tokenizer):
 
     from databuild.cli import main
 
+    monkeypatch.setattr("typer.main.get_command", _command)
+    monkeypatch.setattr("os.fsync", lambda _: None)
     monkeypatch.setenv("TOKENIZERS_PARALLELISM", "true")
     monkeypatch.setenv("RAYON_NUM_THREADS", "2")
     before = signal.getsignal(signal.SIGTERM)

@@ -224,15 +224,15 @@ class _Text:
             have = len(self._text) - self._place
             try:
                 value, end = _DECODER.raw_decode(self._text, self._place)
-            except json.JSONDecodeError as error:
-                if have > MAX_LINE_BYTES:
-                    raise ValueError(f"no end of the record within {MAX_LINE_BYTES:,} characters") from error
-                if not self._grow(max(have, 1)):
+            except json.JSONDecodeError:
+                if have > MAX_LINE_BYTES or not self._grow(max(have, 1)):
                     raise
                 continue
             read = end - self._place
-            # A number at the end of what has been read may go on.
-            if read == have and isinstance(value, (int, float)) and self._grow(1):
+            if read > MAX_LINE_BYTES:
+                raise ValueError(f"a record of more than {MAX_LINE_BYTES:,} characters")
+            # A number may go on: `1e+` is read as 1 until its next digit is there.
+            if isinstance(value, (int, float)) and have - read < 3 and self._grow(1):
                 continue
             begin, self._place = self._place, self._place + read
             brackets = self._text.count("{", begin, self._place) + self._text.count("[", begin, self._place)

@@ -141,7 +141,6 @@ def _summed(path: Path) -> npt.NDArray[Any]:
         return np.zeros(0, np.int64)
     ends = np.memmap(path, dtype=np.int64, mode="r+")
     np.cumsum(ends, out=ends)
-    ends.flush()
     return ends
 
 
