@@ -26,11 +26,13 @@ from databuild.outdir import PartialDir, temporary_folder
 from databuild.pack import Packer, Rows
 from databuild.progress import Progress
 from databuild.published import compare_published
+from databuild.recipe import how_of
 from databuild.rows import RowWriter
 from databuild.sources.base import ConversationBatch, Source
 from databuild.sources.spooled import sha256_file
 from databuild.tokenizer import PinnedTokenizer, engine_wanted, load_tokenizer
 from manifests.model import FileRecord, Manifest, RowsRecord
+from masks.conversation import Reason
 from masks.policy import MASK_TYPES
 
 #: Opens a source whose temporary files go to the folder given; the folder does not exist yet.
@@ -66,15 +68,17 @@ class Stream:
         self._spec = spec
         self._batch = batch_conversations
         self._excluded = _excluded_codes(source, spec)
-        fast, self.num_gate_texts = gated_engine(tokenizer) if engine_wanted() == "fast" else (None, 0)
+        how = how_of(spec, plain_way=plain_way)
+        fast, self.num_gate_texts = (None, 0)
+        if engine_wanted() == "fast":
+            fast, self.num_gate_texts = gated_engine(tokenizer, how.full_vocabulary)
         self.encoder = Encoder(
             tokenizer,
             fast,
-            mask_type=MASK_TYPES[spec.loss_mask_type],
+            how,
             row_tokens=spec.row_tokens,
             separator=spec.separator,
             bos=spec.bos,
-            plain_way=plain_way,
         )
         self.packer = Packer(spec.row_tokens, spec.rows)
         self.tally = Tally(source.num_ids)
@@ -84,7 +88,9 @@ class Stream:
         for start in range(0, len(self.order), self._batch):
             batch = self._source.take(self.order[start : start + self._batch])
             encoded = self.encoder.encode(batch, self._excluded[batch.source_codes])
-            rows, read = self.packer.add(encoded.ids, encoded.loss_mask, encoded.ends, encoded.rows)
+            rows, read = self.packer.add(
+                encoded.ids, encoded.loss_mask, encoded.doc_ends, encoded.doc_rows, encoded.ends
+            )
             if self._spec.on_invalid == "error":
                 _raise_first_rejection(batch, encoded, read)
             self.tally.add(batch, encoded, read)
@@ -288,7 +294,7 @@ def _excluded_codes(source: Source, spec: BuildSpec) -> npt.NDArray[np.bool_]:
 
 def _raise_first_rejection(batch: ConversationBatch, encoded: EncodedBatch, read: int) -> None:
     for position, rejection in sorted(encoded.rejections.items()):
-        if position < read:
+        if position < read and rejection.reason is not Reason.SOURCE_EXCLUDED:
             raise ConversationError(
                 "a conversation cannot be used, and --on-invalid is error",
                 where=f"source row {batch.rows[position]}",
@@ -356,6 +362,11 @@ def _warnings(stream: Stream, spec: BuildSpec, rows: int) -> list[str]:
     found = []
     if spec.rows is not None and rows < spec.rows:
         found.append(f"the source ended after {rows:,} of {spec.rows:,} rows")
+    if spec.drop_thinking and spec.history == "whole" and MASK_TYPES[spec.loss_mask_type].turns == "all":
+        found.append(
+            "history loses its reasoning and is trained all the same, in a form that serving never produces: "
+            "use --history split_turns, or --loss-mask-type deepseek_v4_last_turn"
+        )
     if "fastokens" not in stream.encoder.engine_name:
         found.append(f"fastokens is not in use: everything was encoded with {stream.encoder.engine_name} (slow)")
     return found

@@ -32,6 +32,27 @@ Bos = Literal["keep", "first", "strip"]
 Tokens = Literal["literal", "full_vocab"]
 OnInvalid = Literal["skip", "error"]
 Unanswered = Literal["keep", "trim", "skip"]
+Effort = Literal["high", "max"]
+Headerless = Literal["reference", "official", "reject"]
+History = Literal["whole", "split_turns"]
+
+_MODE = Annotated[Mode, typer.Option(help="chat: answers alone; thinking: with their reasoning_content.")]
+_DROP = Annotated[
+    bool,
+    typer.Option(
+        "--drop-thinking/--no-drop-thinking", help="Thinking mode: history loses its reasoning, as in serving."
+    ),
+]
+_EFFORT = Annotated[Effort | None, typer.Option(help="Thinking mode: max puts its paragraph first.")]
+_HEADERLESS = Annotated[
+    Headerless,
+    typer.Option(
+        help="An assistant that follows no user turn: no header (reference), a header (official), or skipped (reject)."
+    ),
+]
+_TOKENS = Annotated[Tokens, typer.Option(help="literal: the text of a message never becomes a special token.")]
+_MASK = Annotated[str, typer.Option(help="Which tokens are trained; masks/README.md shows them all.")]
+_FORMAT = Annotated[str, typer.Option("--format", help="The chat format.")]
 
 
 def _version(value: bool) -> None:
@@ -76,16 +97,21 @@ def fixed(
     rows: Annotated[
         str | None, typer.Option(help="Stop at this many rows, or 'all'.", show_default="6400 for tulu3, else all")
     ] = None,
-    loss_mask_type: Annotated[str, typer.Option(help="Which tokens are trained.")] = "deepseek_v4",
-    mode: Annotated[Mode, typer.Option(help="How assistants are rendered.")] = "chat",
+    loss_mask_type: _MASK = "deepseek_v4",
+    mode: _MODE = "chat",
+    drop_thinking: _DROP = False,
+    reasoning_effort: _EFFORT = None,
+    headerless: _HEADERLESS = "reference",
+    history: Annotated[
+        History, typer.Option(help="split_turns: one example per user turn, each with its own last turn trained.")
+    ] = "whole",
+    chat_format: _FORMAT = "deepseek_v4",
     separator: Annotated[
         Separator,
         typer.Option(help="EOS after a conversation: where it has none of its own, one more always, or none."),
     ] = "ensure",
     bos: Annotated[Bos, typer.Option(help="Which conversations keep their BOS.")] = "keep",
-    tokens: Annotated[
-        Tokens, typer.Option(help="literal: the text of a message never becomes a special token.")
-    ] = "literal",
+    tokens: _TOKENS = "literal",
     on_invalid: Annotated[OnInvalid, typer.Option(help="Count and skip, or stop with exit 4.")] = "skip",
     unanswered: Annotated[Unanswered, typer.Option(help="Conversations that do not end with an assistant.")] = "keep",
     include_source: Annotated[list[str], typer.Option(help="Only these values of the source column.")] = [],
@@ -112,17 +138,19 @@ def fixed(
     workers = _set_workers(workers)
     from databuild import build as building
     from databuild.config import RunOptions
-    from databuild.recipe import fixed_options, name_of
+    from databuild.recipe import check_format, fixed_options, name_of
     from databuild.report_text import build_json, build_text, dry_run_text
     from databuild.sources.columns import parse_columns
     from databuild.sources.open import parse_source
 
+    check_format(chat_format)
     values = source or ["tulu3"]
     mapping = parse_columns(columns)
     request = parse_source(values, mapping)
     options = fixed_options(
         row_tokens=row_tokens, seed=seed, rows=rows, default_rows=6400 if request.short_name == "tulu3" else None,
         loss_mask_type=loss_mask_type, mode=mode, separator=separator, bos=bos, tokens=tokens,
+        drop_thinking=drop_thinking, reasoning_effort=reasoning_effort, headerless=headerless, history=history,
         on_invalid=on_invalid, unanswered=unanswered, include_sources=sorted(set(include_source)) or None,
         exclude_sources=sorted(set(exclude_source)), columns=mapping,
     )  # fmt: skip
@@ -186,18 +214,41 @@ def inspect(
 @app.command(epilog="Example: databuild encode conversations.jsonl | head -1")
 def encode(
     file: Annotated[Path, typer.Argument(metavar="FILE.jsonl", help="One conversation a line.")],
-    mode: Annotated[Mode, typer.Option(help="How assistants are rendered.")] = "chat",
-    tokens: Annotated[
-        Tokens, typer.Option(help="literal: the text of a message never becomes a special token.")
-    ] = "literal",
-    loss_mask_type: Annotated[str, typer.Option(help="Which tokens are trained.")] = "deepseek_v4",
+    mode: _MODE = "chat",
+    drop_thinking: _DROP = False,
+    reasoning_effort: _EFFORT = None,
+    headerless: _HEADERLESS = "reference",
+    tokens: _TOKENS = "literal",
+    loss_mask_type: _MASK = "deepseek_v4",
+    chat_format: _FORMAT = "deepseek_v4",
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show the segments instead, and why each is trained or not.")
+    ] = False,
 ) -> None:
     """Print text, ids and mask of each conversation, as one line of ASCII JSON."""
-    from databuild.conversations import encode_file
-    from databuild.recipe import check_options
+    from databuild.conversations import encode_file, explain_file
+    from databuild.pieces import How
+    from databuild.recipe import check_format, check_options
+    from masks.options import RenderOptions
+    from masks.policy import MASK_TYPES
 
-    check_options({"mode": mode, "tokens": tokens, "loss_mask_type": loss_mask_type})
-    for line in encode_file(file, loss_mask_type=loss_mask_type):
+    check_format(chat_format)
+    options = {"mode": mode, "drop_thinking": drop_thinking, "reasoning_effort": reasoning_effort}
+    check_options({**options, "loss_mask_type": loss_mask_type})
+    how = How(
+        mask_type=MASK_TYPES[loss_mask_type],
+        options=RenderOptions(
+            mode=mode, drop_thinking=drop_thinking, reasoning_effort=reasoning_effort, headerless=headerless
+        ),
+        full_vocabulary=tokens == "full_vocab",
+    )
+    if explain:
+        from databuild.explain import show_explained
+
+        for line in explain_file(file, how):
+            show_explained(line)
+        return
+    for line in encode_file(file, how):
         typer.echo(json.dumps(line))
 
 

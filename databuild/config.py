@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from databuild.errors import UsageError
 from manifests.canonical import sha256_of
 
 #: A row group's tokens must stay below 2^31, the reach of an Arrow list.
@@ -57,24 +56,6 @@ class BuildSpec(BaseModel):
     def sha256(self) -> str:
         """spec_sha256."""
         return sha256_of(self.to_dict())
-
-
-#: Values that the schema has a place for and this version does not build.
-NOT_BUILT_YET = {
-    "mode": ("thinking",),
-    "tokens": ("full_vocab",),
-    "unanswered": ("trim", "skip"),
-}
-
-
-def check_built(options: dict[str, Any]) -> None:
-    """Refuse option values that are not built yet; UsageError names the ones that are."""
-    for key, values in NOT_BUILT_YET.items():
-        if options.get(key) in values:
-            raise UsageError(
-                f"--{key.replace('_', '-')} {options[key]} is not built yet",
-                next_step="leave the option out; the manifest already has its field, so later builds stay comparable",
-            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,35 +7,36 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from databuild.errors import IntegrityError, UsageError
 from databuild.gate import engines_differ
-from databuild.pieces import NOTE_BIT, REASONS, TEXT, Pieces, make_pieces
+from databuild.pieces import NOTE_BIT, TEXT, How, Parts, Pieces, make_pieces
 from databuild.sources.base import ConversationBatch
-from databuild.tokenizer import Engine, FastEngine, PinnedTokenizer
+from databuild.tokenizer import SPECIAL_MARKS, Engine, FastEngine, PinnedTokenizer
 from masks import deepseek_v4
-from masks.conversation import Note, Reason, Rejection
-from masks.policy import MaskType
+from masks.conversation import Note, Rejection
+from masks.fixed_texts import FixedTextsError
+from masks.segments import SegmentKind
 
 #: Every conversation whose source row is a multiple of this is encoded once more by the reference engine, and
 #: so are the first ones of a build.
 RECHECK_EVERY = 512
 RECHECK_FIRST = 64
 
-# Every added token's text holds one of these, so text without them spells none (a test holds this to the vocabulary).
-_SPECIAL_MARKS = ("｜", "<|", "think>", "dsml:")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodedBatch:
-    """k conversations as tokens, n in all, in reading order.
+    """k conversations as e examples of n tokens in all, in reading order.
 
-    ids: int32[n]. loss_mask: uint8[n], token-aligned. ends: int64[k], where each conversation (with its separator) ends
-    in ids; a rejected one adds nothing. status: uint8[k], 0 for used, else 1 + index into pieces.REASONS. notes:
-    uint16[k], sums of pieces.NOTE_BIT. num_targets: int64[k]. rejections: by position in the batch.
+    ids: int32[n]. loss_mask: uint8[n], token-aligned. doc_ends: int64[e], where each example (with its separator) ends
+    in ids; doc_rows: int64[e], its source row. ends: int64[k], where each conversation ends; a rejected one adds
+    nothing. status: uint8[k], 0 for used, else 1 + index into pieces.REASONS. notes: uint16[k], sums of
+    pieces.NOTE_BIT. num_targets: int64[k]. rejections: by position in the batch.
     """
 
-    rows: npt.NDArray[np.int64]
     ids: npt.NDArray[np.int32]
     loss_mask: npt.NDArray[np.uint8]
+    doc_ends: npt.NDArray[np.int64]
+    doc_rows: npt.NDArray[np.int64]
     ends: npt.NDArray[np.int64]
     status: npt.NDArray[np.uint8]
     notes: npt.NDArray[np.uint16]
@@ -50,23 +51,20 @@ class Encoder:
         self,
         tokenizer: PinnedTokenizer,
         fast: FastEngine | None,
+        how: How,
         *,
-        mask_type: MaskType,
         row_tokens: int,
         separator: str = "ensure",
         bos: str = "keep",
-        plain_way: bool = True,
-        lenient: bool = False,
     ) -> None:
         self._tokenizer = tokenizer
         self._fast = fast
-        self._engine: Engine = fast if fast is not None else tokenizer.reference
-        self._mask_type = mask_type
+        self._reference = tokenizer.full_vocabulary if how.full_vocabulary else tokenizer.reference
+        self._engine: Engine = fast if fast is not None else self._reference
+        self._how = how
         self._row_tokens = row_tokens
         self._separator = separator
         self._bos = bos
-        self._plain_way = plain_way
-        self._lenient = lenient
         self._stream_begun = False
         self._num_read = 0
         self.num_rechecked = 0
@@ -78,15 +76,11 @@ class Encoder:
 
     def encode(self, batch: ConversationBatch, excluded: npt.NDArray[np.bool_] | None = None) -> EncodedBatch:
         """Encode a batch. Conversations with excluded[i] are rejected before they are looked at."""
-        pieces = make_pieces(batch, self._mask_type, plain_way=self._plain_way, lenient=self._lenient)
-        if excluded is not None and excluded.any():
-            pieces = _without(pieces, excluded)
-        return self._assembled(batch, pieces)
-
-    def _assembled(self, batch: ConversationBatch, body: Pieces) -> EncodedBatch:
-        used = body.status == 0
-        has_bos = self._has_bos(used)
-        has_separator = self._has_separator(body, used)
+        try:
+            body = make_pieces(batch, self._how, excluded)
+        except FixedTextsError as error:
+            raise _fixed_texts_error(error) from error
+        has_bos, has_separator = self._has_bos(len(body.counts)), self._has_separator(body)
         counts = body.counts + has_bos + has_separator
         ends = np.cumsum(counts)
         starts = ends - counts
@@ -98,89 +92,92 @@ class Encoder:
         tokens[ends[has_separator] - 1] = deepseek_v4.EOS
         tokens[place] = body.tokens
         trained = np.zeros(len(place), np.uint8)
+        trained[starts[has_bos]] = SegmentKind.BOS in self._how.mask_type.kinds
         trained[place] = body.trained
 
         text_ids, text_offsets = self._engine.encode(body.texts)
-        text_lengths = np.diff(text_offsets)
         is_text = tokens == TEXT
         lengths = np.ones(len(tokens), np.int64)
-        lengths[is_text] = text_lengths
+        lengths[is_text] = np.diff(text_offsets)
         token_ends = np.cumsum(lengths)
-        total = int(token_ends[-1]) if len(token_ends) else 0
-
-        special_at = token_ends[~is_text] - 1
-        ids = np.empty(total, np.int32)
-        text_place = np.ones(total, bool)
-        text_place[special_at] = False
-        ids[special_at] = tokens[~is_text]
-        ids[text_place] = text_ids
+        ids = _placed(tokens, is_text, token_ends, text_ids)
         loss_mask = np.repeat(trained, lengths)
         targets = trained * lengths
         if body.parts:
-            body_index = np.flatnonzero(place)
-            for piece, parts in body.parts.items():
-                at = int(body_index[piece])
-                span = slice(int(token_ends[at] - lengths[at]), int(token_ends[at]))
-                loss_mask[span] = self._partly_trained(ids[span], parts)
-                targets[at] = int(loss_mask[span].sum())
+            self._train_parts(body, np.flatnonzero(place), token_ends, lengths, ids, loss_mask, targets)
 
-        conversation_ends = np.append(0, token_ends)[ends]
-        num_tokens = np.diff(conversation_ends, prepend=0)
-        notes = body.notes | self._text_notes(body, used)
-        # A conversation's own length: its separator does not count, a BOS that the stream leaves out does.
-        own = num_tokens - has_separator + (used & ~has_bos)
-        notes |= np.where(own > self._row_tokens, NOTE_BIT[Note.LONGER_THAN_ROW], 0).astype(np.uint16)
+        zero_token_ends, target_sums = np.append(0, token_ends), np.append(0, np.cumsum(targets))
+        examples = np.bincount(body.owner, minlength=len(batch))
+        last = np.append(0, ends)[np.cumsum(examples)]  # pieces up to the end of each conversation
+        notes = body.notes | self._text_notes(body)
+        # An example's own length: its separator does not count, a BOS that the stream leaves out does.
+        own = np.diff(zero_token_ends[ends], prepend=0) - has_separator + ~has_bos
+        notes[body.owner[own > self._row_tokens]] |= NOTE_BIT[Note.LONGER_THAN_ROW]
         self._recheck(batch, body, text_ids, text_offsets)
         self._num_read += len(batch)
-        self._stream_begun |= bool(used.any())
-        target_sums = np.append(0, np.cumsum(targets))
+        self._stream_begun |= len(body.counts) > 0
         return EncodedBatch(
-            rows=batch.rows,
             ids=ids,
             loss_mask=loss_mask,
-            ends=conversation_ends,
+            doc_ends=zero_token_ends[ends],
+            doc_rows=batch.rows[body.owner],
+            ends=zero_token_ends[last],
             status=body.status,
             notes=notes,
-            num_targets=target_sums[ends] - target_sums[starts],
+            num_targets=np.diff(target_sums[last], prepend=0),
             rejections=body.rejections,
         )
 
-    def _has_bos(self, used: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        if self._bos == "keep":
-            return used.copy()
-        has_bos = np.zeros(len(used), bool)
+    def _has_bos(self, num_examples: int) -> npt.NDArray[np.bool_]:
+        has_bos = np.full(num_examples, self._bos == "keep")
         if self._bos == "first" and not self._stream_begun:
-            has_bos[np.flatnonzero(used)[:1]] = True
+            has_bos[:1] = True
         return has_bos
 
-    def _has_separator(self, body: Pieces, used: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """The separator ends its conversation, the last one's too: what a stream holds never depends on what follows."""
+    def _has_separator(self, body: Pieces) -> npt.NDArray[np.bool_]:
+        """A separator ends its example, the last one's too: what a stream holds never depends on what follows."""
         if self._separator == "none":
-            return np.zeros(len(used), bool)
-        return used.copy() if self._separator == "always" else used & ~body.ends_in_eos
+            return np.zeros(len(body.counts), bool)
+        return np.ones(len(body.counts), bool) if self._separator == "always" else ~body.ends_in_eos
 
-    def _partly_trained(self, ids: npt.NDArray[np.int32], parts: list[tuple[int, bool]]) -> npt.NDArray[np.bool_]:
+    def _train_parts(
+        self,
+        body: Pieces,
+        body_index: npt.NDArray[np.intp],
+        token_ends: npt.NDArray[np.int64],
+        lengths: npt.NDArray[np.int64],
+        ids: npt.NDArray[np.int32],
+        loss_mask: npt.NDArray[np.uint8],
+        targets: npt.NDArray[np.int64],
+    ) -> None:
+        """Decide the tokens of the runs that are trained in part."""
+        for piece, parts in body.parts.items():
+            at = int(body_index[piece])
+            span = slice(int(token_ends[at] - lengths[at]), int(token_ends[at]))
+            loss_mask[span] = self._partly_trained(ids[span], parts)
+            targets[at] = int(loss_mask[span].sum())
+
+    def _partly_trained(self, ids: npt.NDArray[np.int32], parts: Parts) -> npt.NDArray[np.bool_]:
         """Which tokens of a run lie wholly inside its trained bytes; one that straddles a boundary does not."""
         sizes = np.array([size for size, _ in parts], np.int64)
         bounds = np.append(0, np.cumsum(sizes))
         trained_before = np.append(0, np.cumsum(sizes * np.array([flag for _, flag in parts])))
-        token_ends = np.cumsum(self._tokenizer.token_bytes[ids], dtype=np.int64)
-        assert len(ids) == 0 or token_ends[-1] == bounds[-1], "the tokens of a run must cover its bytes"
-        edges = np.append(0, token_ends)
+        edges = np.append(0, np.cumsum(self._tokenizer.token_bytes[ids], dtype=np.int64))
+        assert edges[-1] == bounds[-1], "the tokens of a run must cover its bytes"
         # Between two bounds the count of trained bytes is a straight line, so interpolation is exact here.
         before = np.interp(edges, bounds, trained_before)
         inside: npt.NDArray[np.bool_] = np.diff(before) == np.diff(edges)
         return inside
 
-    def _text_notes(self, body: Pieces, used: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint16]:
-        notes = np.zeros(len(used), np.uint16)
+    def _text_notes(self, body: Pieces) -> npt.NDArray[np.uint16]:
+        notes = np.zeros(len(body.status), np.uint16)
         joined = "\n".join(body.texts)
-        if not any(mark in joined for mark in _SPECIAL_MARKS):
+        if self._how.full_vocabulary or not any(mark in joined for mark in SPECIAL_MARKS):
             return notes
-        owner = np.repeat(np.arange(len(used)), body.counts)[body.tokens == TEXT]
-        spelled = self._tokenizer.added_tokens
+        owner = body.owner[_owners(body)]
+        families = self._tokenizer.added_token_families
         for i, text in enumerate(body.texts):
-            if any(mark in text for mark in _SPECIAL_MARKS) and any(token in text for token in spelled):
+            if any(mark in text and any(token in text for token in tokens) for mark, tokens in families):
                 notes[owner[i]] |= NOTE_BIT[Note.SPECIAL_TEXT]
         return notes
 
@@ -196,32 +193,47 @@ class Encoder:
             return
         position = np.arange(self._num_read, self._num_read + len(batch))
         chosen = ((batch.rows % RECHECK_EVERY == 0) | (position < RECHECK_FIRST)) & (body.status == 0)
-        owner = np.repeat(np.arange(len(batch)), body.counts)[body.tokens == TEXT]
+        owner = body.owner[_owners(body)]
         which = np.flatnonzero(chosen[owner]).tolist()
-        expected_ids, expected_offsets = self._tokenizer.reference.encode([body.texts[i] for i in which])
+        expected_ids, expected_offsets = self._reference.encode([body.texts[i] for i in which])
         for j, i in enumerate(which):
             found = text_ids[text_offsets[i] : text_offsets[i + 1]]
             expected = expected_ids[expected_offsets[j] : expected_offsets[j + 1]]
             if not np.array_equal(found, expected):
                 where = f"source row {batch.rows[owner[i]]}, text {body.texts[i][:40]!a}"
-                raise engines_differ(self._fast, self._tokenizer.reference, where, expected.tolist(), found.tolist())
+                raise engines_differ(self._fast, self._reference, where, expected.tolist(), found.tolist())
         self.num_rechecked += int(chosen.sum())
 
 
-def _without(pieces: Pieces, excluded: npt.NDArray[np.bool_]) -> Pieces:
-    """Pieces without those of the excluded conversations, which are rejected as source_excluded."""
-    owner = np.repeat(np.arange(len(excluded)), pieces.counts)
-    keep = ~excluded[owner]
-    text_keep = keep[pieces.tokens == TEXT]
-    new_index = np.cumsum(keep) - 1
-    return Pieces(
-        counts=np.where(excluded, 0, pieces.counts),
-        tokens=pieces.tokens[keep],
-        trained=pieces.trained[keep],
-        texts=[text for text, kept in zip(pieces.texts, text_keep.tolist(), strict=True) if kept],
-        parts={int(new_index[i]): parts for i, parts in pieces.parts.items() if keep[i]},
-        status=np.where(excluded, 1 + REASONS.index(Reason.SOURCE_EXCLUDED), pieces.status).astype(np.uint8),
-        notes=np.where(excluded, 0, pieces.notes).astype(np.uint16),
-        ends_in_eos=pieces.ends_in_eos,
-        rejections={i: r for i, r in pieces.rejections.items() if not excluded[i]},
+def _placed(
+    tokens: npt.NDArray[np.int32],
+    is_text: npt.NDArray[np.bool_],
+    token_ends: npt.NDArray[np.int64],
+    text_ids: npt.NDArray[np.int32],
+) -> npt.NDArray[np.int32]:
+    """The ids of all pieces: each special token at its place, the ids of the texts in order everywhere else."""
+    ids = np.empty(int(token_ends[-1]) if len(token_ends) else 0, np.int32)
+    special_at = token_ends[~is_text] - 1
+    text_place = np.ones(len(ids), bool)
+    text_place[special_at] = False
+    ids[special_at] = tokens[~is_text]
+    ids[text_place] = text_ids
+    return ids
+
+
+def _owners(body: Pieces) -> npt.NDArray[np.int64]:
+    """int64[texts]: the example of each text."""
+    owners: npt.NDArray[np.int64] = np.repeat(np.arange(len(body.counts)), body.counts)[body.tokens == TEXT]
+    return owners
+
+
+def _fixed_texts_error(error: FixedTextsError) -> UsageError | IntegrityError:
+    if error.found is None:
+        return UsageError(
+            "tools and the max reasoning effort need the official texts of the V4 format",
+            expected="the package deepseek-recipe",
+            next_step="pip install 'databuild[tools]'",
+        )
+    return IntegrityError(
+        str(error), expected=error.expected, found=error.found, next_step="pip install deepseek-recipe==0.2.0"
     )

@@ -27,10 +27,11 @@ def hard_texts() -> list[str]:
 
 
 @cache
-def gated_engine(tokenizer: PinnedTokenizer) -> tuple[FastEngine | None, int]:
+def gated_engine(tokenizer: PinnedTokenizer, full_vocabulary: bool = False) -> tuple[FastEngine | None, int]:
     """(the fast engine, number of gate texts that it and the reference agree on); (None, 0) where there is none."""
-    fast = tokenizer.fast
-    return fast, 0 if fast is None else check_engines(fast, tokenizer.reference)
+    fast = tokenizer.fast_full_vocabulary if full_vocabulary else tokenizer.fast
+    reference = tokenizer.full_vocabulary if full_vocabulary else tokenizer.reference
+    return fast, 0 if fast is None else check_engines(fast, reference)
 
 
 def check_engines(fast: Engine, reference: Engine) -> int:

@@ -133,13 +133,13 @@ def show(folder: Path, row: int) -> None:
         )
         text = Text()
         for span in document.spans:
-            shown = _printable(span.text)
+            shown = printable(span.text)
             # Where there is no colour the marks say it.
             marked = shown if colours or not span.trained else f"⟦{shown}⟧"
             text.append(marked, style="green underline" if span.trained else "")
         console.print(text)
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Control characters but the line ends as escapes: a terminal must show data, not obey it."""
     return "".join(c if c in "\n\t" or c.isprintable() else c.encode("unicode_escape").decode() for c in text)

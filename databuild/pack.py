@@ -54,20 +54,23 @@ class Packer:
         self,
         ids: npt.NDArray[np.int32],
         loss_mask: npt.NDArray[np.uint8],
+        doc_ends: npt.NDArray[np.int64],
+        doc_rows: npt.NDArray[np.int64],
         ends: npt.NDArray[np.int64],
-        rows: npt.NDArray[np.int64],
     ) -> tuple[Rows, int]:
         """Add k conversations that end at ends[0..k) in ids; gives (kept rows, how many conversations were read).
+
+        doc_ends[0..e) and doc_rows[0..e): where each of their examples ends, and its source row.
 
         Fewer than k are read only when max_rows is reached: up to the one that gives the last token of the last row.
         """
         size = self.row_tokens
         base = self.num_cut * size  # stream position of the first token of the tail
         before = self.num_tokens
-        starts = before + np.append(0, ends)[:-1]
-        filled = starts < before + ends  # a conversation without tokens is no document
+        starts = before + np.append(0, doc_ends)[:-1]
+        filled = starts < before + doc_ends  # an example without tokens is no document
         doc_starts = np.append(self._doc_starts, starts[filled])
-        doc_rows = np.append(self._doc_rows, rows[filled])
+        doc_rows = np.append(self._doc_rows, doc_rows[filled])
         stream = np.concatenate([self._ids, ids])
         mask = np.concatenate([self._mask, loss_mask])
         cut = len(stream) // size

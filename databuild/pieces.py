@@ -1,27 +1,33 @@
 """Conversations -> pieces: one array entry for each special token and each run of text, for a whole batch.
 
-A run is everything between two special tokens of one conversation and is tokenized as one. Two ways lead here and must
-give the same: the plain one, by columns, for turns that alternate as usual; and the general one, through
+A run is everything between two special tokens of one example and is tokenized as one. Two ways lead here and must give
+the same: the plain one, by columns, for text turns that alternate as usual; and the general one, through
 `masks.deepseek_v4`, which defines the format.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 
 from databuild.sources.base import ASSISTANT, RAW, ROLE_CODES, SYSTEM, USER, ConversationBatch
-from masks import conversation as conv
 from masks import deepseek_v4, policy
 from masks.conversation import Note, Reason, Rejection
+from masks.options import RELEASE, RenderOptions
+from masks.parse import parse
 from masks.segments import Segment, SegmentKind
 
 #: Value of Pieces.tokens for a run of text, and of Pieces.trained for a run that is trained in part.
 TEXT = -1
 MIXED = 2
+
+#: Of a MIXED run, (bytes, trained) of each of its segments.
+Parts = list[tuple[int, bool]]
 
 REASONS = list(Reason)
 NOTES = list(Note)
@@ -37,42 +43,70 @@ _PLAIN_NEXT[SYSTEM, USER] = _PLAIN_NEXT[ASSISTANT, USER] = _PLAIN_NEXT[USER, ASS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pieces:
-    """The pieces of k conversations, BOS and separators not among them.
+class How:
+    """Everything that decides the pieces. plain_way False sends all the general way; lenient: see masks.parse."""
 
-    counts: int64[k], 0 for a rejected one. tokens: int32[p], a special token's id or TEXT. trained: uint8[p], 0, 1 or
-    MIXED. texts: one for each TEXT, in order. parts: for each MIXED piece (by piece index) the bytes and the flag of
-    each of its segments. status: uint8[k], 0 or 1 + index into REASONS. notes: uint16[k], NOTE_BIT sums.
-    ends_in_eos: bool[k]. rejections: by conversation.
+    mask_type: policy.MaskType
+    options: RenderOptions = RELEASE
+    full_vocabulary: bool = False
+    plain_way: bool = True
+    lenient: bool = False
+
+    @property
+    def plain_allowed(self) -> bool:
+        """Whether the columns know all that these options ask for."""
+        kinds, options = self.mask_type.kinds, self.options
+        alike = (
+            (SegmentKind.EOS, SegmentKind.EOS_AFTER_NOTHING),
+            (SegmentKind.HEADER_MARK, SegmentKind.HEADER_MARK_OPEN),
+        )
+        return (
+            self.plain_way
+            and not self.full_vocabulary
+            and (options.mode, options.history, options.unanswered) == ("chat", "whole", "keep")
+            and self.mask_type.turns == "all"
+            and all((a in kinds) == (b in kinds) for a, b in alike)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pieces:
+    """The pieces of e examples of k conversations, BOS and separators not among them.
+
+    counts: int64[e]. owner: int64[e], the conversation of each example, rising. tokens: int32[p], a special token's id
+    or TEXT. trained: uint8[p], 0, 1 or MIXED. texts: one for each TEXT, in order. parts: for each MIXED piece (by piece
+    index) the bytes and the flag of each of its segments. ends_in_eos: bool[e]. status: uint8[k], 0 or 1 + index into
+    REASONS. notes: uint16[k], NOTE_BIT sums. rejections: by conversation.
     """
 
     counts: npt.NDArray[np.int64]
+    owner: npt.NDArray[np.int64]
     tokens: npt.NDArray[np.int32]
     trained: npt.NDArray[np.uint8]
     texts: list[str]
-    parts: dict[int, list[tuple[int, bool]]]
+    parts: dict[int, Parts]
+    ends_in_eos: npt.NDArray[np.bool_]
     status: npt.NDArray[np.uint8]
     notes: npt.NDArray[np.uint16]
-    ends_in_eos: npt.NDArray[np.bool_]
     rejections: dict[int, Rejection] = field(default_factory=dict)
 
 
-def make_pieces(
-    batch: ConversationBatch, mask_type: policy.MaskType, *, plain_way: bool = True, lenient: bool = False
-) -> Pieces:
-    """Pieces of a batch. plain_way False sends everything the general way (the result is the same).
-
-    lenient: see conversation.parse.
-    """
+def make_pieces(batch: ConversationBatch, how: How, excluded: npt.NDArray[np.bool_] | None = None) -> Pieces:
+    """Pieces of a batch. Conversations with excluded[i] are rejected before they are looked at."""
     first = np.cumsum(batch.counts) - batch.counts
-    plain = _is_plain(batch, first) if plain_way else np.zeros(len(batch), bool)
+    plain = _is_plain(batch, first) if how.plain_allowed else np.zeros(len(batch), bool)
+    if excluded is not None:
+        plain &= ~excluded
     if plain.all():
-        return _plain_pieces(batch.roles, batch.counts, batch.texts, mask_type)
-    general = {
-        int(i): _general(_record(batch, int(first[i]), int(batch.counts[i])), mask_type, lenient)
-        for i in np.flatnonzero(~plain)
-    }
-    return _merged(batch, plain, general, mask_type)
+        return _plain_pieces(batch.roles, batch.counts, batch.texts, how.mask_type)
+    others: dict[int, list[_Example] | Rejection] = {}
+    notes = np.zeros(len(batch), np.uint16)
+    for i in np.flatnonzero(~plain).tolist():
+        if excluded is not None and excluded[i]:
+            others[i] = Rejection(reason=Reason.SOURCE_EXCLUDED, message=None, detail="its source is left out")
+        else:
+            others[i], notes[i] = _general(_record(batch, int(first[i]), int(batch.counts[i])), how)
+    return _merged(batch, plain, others, notes, how.mask_type)
 
 
 def _is_plain(batch: ConversationBatch, first: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
@@ -120,13 +154,14 @@ def _plain_pieces(
         notes |= np.where(np.logical_or.reduceat(empty, message_starts), NOTE_BIT[Note.CONTENT_EMPTY], 0)
     return Pieces(
         counts=np.add.reduceat(width, message_starts) if len(counts) else np.zeros(0, np.int64),
+        owner=np.arange(len(counts)),
         tokens=tokens,
         trained=trained,
         texts=texts,
         parts={},
+        ends_in_eos=last == ASSISTANT,
         status=np.zeros(len(counts), np.uint8),
         notes=notes.astype(np.uint16),
-        ends_in_eos=last == ASSISTANT,
     )
 
 
@@ -141,102 +176,144 @@ def _record(batch: ConversationBatch, start: int, count: int) -> dict[str, objec
 
 
 @dataclass(frozen=True, slots=True)
-class _General:
+class _Example:
     tokens: list[int]
     trained: list[int]
     texts: list[str]
-    parts: dict[int, list[tuple[int, bool]]]
-    notes: int
+    parts: dict[int, Parts]
+    ends_in_eos: bool
 
 
-def _general(record: dict[str, object], mask_type: policy.MaskType, lenient: bool) -> _General | Rejection:
-    parsed = conv.parse(record, lenient=lenient)
+def _general(record: dict[str, object], how: How) -> tuple[list[_Example] | Rejection, int]:
+    """(the examples of one record, its notes), or why it is rejected."""
+    parsed = parse(record, lenient=how.lenient)
     if isinstance(parsed, Rejection):
-        return parsed
-    segments = deepseek_v4.render(parsed)
-    pieces = segment_pieces(segments[1:], policy.trained(segments, mask_type)[1:])
-    return _General(*pieces, sum(NOTE_BIT[note] for note in deepseek_v4.notes(parsed)))
+        return parsed, 0
+    rendered = deepseek_v4.examples(parsed, how.options)
+    if isinstance(rendered, Rejection):
+        return rendered, 0
+    examples, notes = rendered
+    silenced = frozenset(m.index for m in parsed.messages if m.silenced and m.index is not None)
+    made = []
+    for example in examples:
+        flags = policy.trained(example.segments, how.mask_type, silenced=silenced, only=example.only)
+        made.append(_example(example.segments[1:], flags[1:], how.full_vocabulary))
+    return made, sum(NOTE_BIT[note] for note in notes)
+
+
+def _example(segments: list[Segment], flags: list[bool], full_vocabulary: bool) -> _Example:
+    if full_vocabulary:
+        # The whole text goes through the tokenizer with its added tokens, special or typed alike.
+        texts = [(deepseek_v4.text_of([segment]), flag) for segment, flag in zip(segments, flags, strict=True)]
+        ends_in_eos = "".join(text for text, _ in texts).endswith(deepseek_v4.TOKEN_TEXT[deepseek_v4.EOS])
+        return _Example(*_run_pieces(texts), ends_in_eos)
+    pieces = segment_pieces(segments, flags)
+    return _Example(*pieces, pieces[0][-1:] == [deepseek_v4.EOS])
+
+
+def _run_pieces(run: list[tuple[str, bool]]) -> tuple[list[int], list[int], list[str], dict[int, Parts]]:
+    """(tokens, trained, texts, parts) of neighbouring texts, which are one run; nothing where there is no text."""
+    flags = {flag for text, flag in run if text}
+    if not flags:
+        return [], [], [], {}
+    parts = {0: [(len(text.encode("utf-8")), flag) for text, flag in run]} if len(flags) > 1 else {}
+    trained = MIXED if parts else int(flags.pop())
+    return [TEXT], [trained], ["".join(text for text, _ in run)], parts
 
 
 def segment_pieces(
     segments: list[Segment], flags: list[bool]
-) -> tuple[list[int], list[int], list[str], dict[int, list[tuple[int, bool]]]]:
-    """(tokens, trained, texts, parts) of segments: neighbouring texts become one run."""
+) -> tuple[list[int], list[int], list[str], dict[int, Parts]]:
+    """(tokens, trained, texts, parts) of segments. A run without any text gives no piece."""
     tokens: list[int] = []
     trained: list[int] = []
     texts: list[str] = []
-    parts: dict[int, list[tuple[int, bool]]] = {}
+    parts: dict[int, Parts] = {}
+    for run, special in _runs(segments, flags):
+        run_tokens, run_trained, run_texts, run_parts = _run_pieces(run)
+        parts.update({len(tokens) + piece: value for piece, value in run_parts.items()})
+        tokens += run_tokens
+        trained += run_trained
+        texts += run_texts
+        if special is not None:
+            tokens.append(special[0])
+            trained.append(int(special[1]))
+    return tokens, trained, texts, parts
+
+
+def _runs(
+    segments: list[Segment], flags: list[bool]
+) -> Iterator[tuple[list[tuple[str, bool]], tuple[int, bool] | None]]:
+    """(texts up to a special token, that token and its flag); the last has none."""
     run: list[tuple[str, bool]] = []
-
-    def end_run() -> None:
-        if not any(text for text, _ in run):
-            run.clear()  # no token comes of it, and what stands before it is what stands at the end
-            return
-        flags_of_text = {flag for text, flag in run if text}
-        if len(flags_of_text) > 1:
-            parts[len(tokens)] = [(len(text.encode("utf-8")), flag) for text, flag in run]
-        tokens.append(TEXT)
-        trained.append(MIXED if len(flags_of_text) > 1 else int(True in flags_of_text))
-        texts.append("".join(text for text, _ in run))
-        run.clear()
-
     for segment, flag in zip(segments, flags, strict=True):
         if segment.token_id is None:
             run.append((segment.text, flag))
         else:
-            end_run()
-            tokens.append(segment.token_id)
-            trained.append(int(flag))
-    end_run()
-    return tokens, trained, texts, parts
+            yield run, (segment.token_id, flag)
+            run = []
+    yield run, None
 
 
 def _merged(
     batch: ConversationBatch,
     plain: npt.NDArray[np.bool_],
-    general: dict[int, _General | Rejection],
+    others: dict[int, list[_Example] | Rejection],
+    notes: npt.NDArray[np.uint16],
     mask_type: policy.MaskType,
 ) -> Pieces:
-    """Plain and general conversations, in the order of the batch."""
-    k = len(batch)
+    """Plain conversations and all others, in the order of the batch."""
     message_plain = np.repeat(plain, batch.counts)
     plain_texts = [batch.texts[i] for i in np.flatnonzero(message_plain).tolist()]
     columns = _plain_pieces(batch.roles[message_plain], batch.counts[plain], plain_texts, mask_type)
-    used = {i: g for i, g in general.items() if isinstance(g, _General)}
-    counts = np.zeros(k, np.int64)
-    counts[plain] = columns.counts
-    text_counts = np.zeros(k, np.int64)
-    text_counts[plain] = batch.counts[plain]
-    status, notes, ends_in_eos = np.zeros(k, np.uint8), np.zeros(k, np.uint16), np.zeros(k, bool)
-    notes[plain], ends_in_eos[plain] = columns.notes, columns.ends_in_eos
-    for i, g in general.items():
-        if isinstance(g, Rejection):
-            status[i] = 1 + REASONS.index(g.reason)
-            continue
-        counts[i], text_counts[i], notes[i] = len(g.tokens), len(g.texts), g.notes
-        ends_in_eos[i] = g.tokens[-1:] == [deepseek_v4.EOS]
-    starts = np.cumsum(counts) - counts
-    text_starts = np.cumsum(text_counts) - text_counts
-    tokens, trained = np.empty(int(counts.sum()), np.int32), np.empty(int(counts.sum()), np.uint8)
-    texts = np.empty(int(text_counts.sum()), object)
-    piece_plain, text_plain = np.repeat(plain, counts), np.repeat(plain, text_counts)
+    rejections = {i: other for i, other in others.items() if isinstance(other, Rejection)}
+    status = np.zeros(len(batch), np.uint8)
+    for i, rejection in rejections.items():
+        status[i] = 1 + REASONS.index(rejection.reason)
+    notes[plain] = columns.notes
+
+    made = {i: other for i, other in others.items() if not isinstance(other, Rejection)}
+    examples = [example for i in sorted(made) for example in made[i]]
+    num_examples = plain.astype(np.int64)
+    num_examples[list(made)] = [len(other) for other in made.values()]
+    owner = np.repeat(np.arange(len(batch)), num_examples)
+    is_plain = plain[owner]
+
+    def placed(of_plain: npt.NDArray[np.int64], of_others: list[int]) -> npt.NDArray[np.int64]:
+        values = np.zeros(len(owner), np.int64)
+        values[is_plain], values[~is_plain] = of_plain, of_others
+        return values
+
+    counts = placed(columns.counts, [len(example.tokens) for example in examples])
+    text_counts = placed(batch.counts[plain], [len(example.texts) for example in examples])
+    ends_in_eos = placed(columns.ends_in_eos.astype(np.int64), [int(e.ends_in_eos) for e in examples]) > 0
+    piece_plain, text_plain = np.repeat(is_plain, counts), np.repeat(is_plain, text_counts)
+    tokens, trained = np.empty(len(piece_plain), np.int32), np.empty(len(piece_plain), np.uint8)
     tokens[piece_plain], trained[piece_plain] = columns.tokens, columns.trained
-    texts[text_plain] = np.array([*plain_texts, None], object)[:-1]
-    parts: dict[int, list[tuple[int, bool]]] = {}
-    for i, g in used.items():
-        at, text_at = int(starts[i]), int(text_starts[i])
-        tokens[at : at + len(g.tokens)] = g.tokens
-        trained[at : at + len(g.tokens)] = g.trained
-        texts[text_at : text_at + len(g.texts)] = g.texts
-        parts.update({at + piece: value for piece, value in g.parts.items()})
+    tokens[~piece_plain] = list(chain.from_iterable(example.tokens for example in examples))
+    trained[~piece_plain] = list(chain.from_iterable(example.trained for example in examples))
+    texts: list[str] = [""] * len(text_plain)
+    for places, values in (
+        (text_plain, plain_texts),
+        (~text_plain, list(chain.from_iterable(example.texts for example in examples))),
+    ):
+        for place, text in zip(np.flatnonzero(places).tolist(), values, strict=True):
+            texts[place] = text
+    starts = (np.cumsum(counts) - counts)[~is_plain].tolist()
+    parts = {
+        start + piece: value
+        for start, example in zip(starts, examples, strict=True)
+        for piece, value in example.parts.items()
+    }
     return Pieces(
         counts=counts,
+        owner=owner,
         tokens=tokens,
         trained=trained,
-        texts=texts.tolist(),
+        texts=texts,
         parts=parts,
+        ends_in_eos=ends_in_eos,
         status=status,
         notes=notes,
-        ends_in_eos=ends_in_eos,
-        rejections={i: g for i, g in general.items() if isinstance(g, Rejection)},
+        rejections=rejections,
     )

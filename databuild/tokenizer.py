@@ -23,6 +23,10 @@ from databuild.errors import IntegrityError, SourceError, UsageError
 from manifests.locks import load_tokenizer_lock
 from manifests.model import TokenizerRecord
 
+#: Every added token's text holds one of these, so text without them spells none.
+SPECIAL_MARKS = ("think>", "dsml:", "<|", "｜")
+_LARGE_FAMILIES = ("<|place_holder_mm_span_", "<｜place▁holder▁no▁")
+
 Ids = npt.NDArray[np.int32]
 Offsets = npt.NDArray[np.int64]
 
@@ -97,6 +101,14 @@ class PinnedTokenizer:
         return {token["content"]: token["id"] for token in self._parsed["added_tokens"]}
 
     @cached_property
+    def added_token_families(self) -> list[tuple[str, list[str]]]:
+        """(mark, the added tokens whose text holds it): each token is in one family, so a text is searched for few."""
+        families: dict[str, list[str]] = {mark: [] for mark in (*_LARGE_FAMILIES, *SPECIAL_MARKS)}
+        for text in self.added_tokens:
+            families[next(mark for mark in families if mark in text)].append(text)
+        return list(families.items())
+
+    @cached_property
     def vocab_size(self) -> int:
         """One more than the largest id."""
         return 1 + int(max(*self.added_tokens.values(), *self._parsed["model"]["vocab"].values()))
@@ -119,15 +131,24 @@ class PinnedTokenizer:
     @cached_property
     def fast(self) -> FastEngine | None:
         """The fast engine for literal text; None where fastokens has no wheel."""
-        try:
-            return FastEngine(self.literal_json)
-        except ImportError:
-            return None
+        return _fast(self.literal_json)
+
+    @cached_property
+    def fast_full_vocabulary(self) -> FastEngine | None:
+        """The fast engine with the added tokens."""
+        return _fast(self.data.decode("utf-8"))
 
     @cached_property
     def full_vocabulary(self) -> ReferenceEngine:
         """The reference engine with the added tokens: it decodes everything, and encodes what it is told to trust."""
         return ReferenceEngine(self.data.decode("utf-8"))
+
+
+def _fast(tokenizer_json: str) -> FastEngine | None:
+    try:
+        return FastEngine(tokenizer_json)
+    except ImportError:
+        return None
 
 
 def engine_wanted() -> str:

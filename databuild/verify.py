@@ -260,7 +260,8 @@ def _sample(folder: Path, manifest: Manifest, tokenizer: PinnedTokenizer) -> str
     first, documents, tokens = 0, 0, 0
     for _, rows, _ in read_groups(row_paths(folder, manifest), manifest.rows.row_tokens):
         chosen = [i - first for i in wanted if first <= i < first + len(rows)]
-        more_documents, more_tokens = check_rows(rows, chosen, first, manifest.spec, tokenizer)
+        noted = manifest.counts.noted
+        more_documents, more_tokens = check_rows(rows, chosen, first, manifest.spec, tokenizer, noted)
         documents, tokens, first = documents + more_documents, tokens + more_tokens, first + len(rows)
     return f"{tokens:,} tokens of {documents:,} conversations in {len(wanted)} rows encode to the same ids and mask"
 

@@ -13,7 +13,7 @@ from databuild.sources.base import RAW, ConversationBatch
 from databuild.sources.records import plain_entries
 from databuild.sources.spool import NO_SOURCE
 from databuild.tokenizer import load_tokenizer
-from masks.conversation import has_lone_surrogate
+from masks.parse import has_lone_surrogate
 
 
 @cache
@@ -38,7 +38,8 @@ class MemorySource:
         counts, roles, texts = [], [], []
         for index in indices.tolist():
             record = {"messages": None, "tools": None, **self.records[index]}
-            entries = plain_entries(record) or [(RAW, json.dumps({"messages": record["messages"]}).encode())]
+            kept = {key: record[key] for key in ("messages", "tools") if record[key] is not None}
+            entries = plain_entries(record) or [(RAW, json.dumps(kept).encode())]
             counts.append(len(entries))
             roles += [role for role, _ in entries]
             texts += [text.decode("utf-8") for _, text in entries]

@@ -185,11 +185,11 @@ def read(*paths, columns=None):
 
 def reasons(*paths, columns=None):
     """Why each record of files is skipped: a reason, or None for one that is used."""
-    from databuild.pieces import REASONS, make_pieces
+    from databuild.pieces import REASONS, How, make_pieces
     from masks.policy import MASK_TYPES
 
     with opened(*paths, columns=columns) as source:
-        status = make_pieces(everything(source), MASK_TYPES["deepseek_v4"]).status
+        status = make_pieces(everything(source), How(mask_type=MASK_TYPES["deepseek_v4"])).status
     return [None if code == 0 else REASONS[code - 1].value for code in status.tolist()]
 
 

@@ -1,4 +1,4 @@
-"""The format against vectors made with the official encoders: text, ids and mask."""
+"""The format against vectors made with the official encoders: text, ids, masks, and what must be rejected."""
 
 import json
 from pathlib import Path
@@ -6,39 +6,49 @@ from pathlib import Path
 import pytest
 
 from databuild.conversations import encode_file
+from databuild.pieces import How
+from masks.options import RenderOptions
+from masks.policy import MASK_TYPES
 
 GOLDEN = Path(__file__).parents[2] / "shared" / "golden" / "deepseek_v4.jsonl"
-pytestmark = pytest.mark.skipif(not GOLDEN.exists(), reason="the golden vectors are not on this machine")
+VECTORS = [json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").splitlines()] if GOLDEN.exists() else []
+pytestmark = [
+    pytest.mark.skipif(not VECTORS, reason="the golden vectors are not on this machine"),
+    pytest.mark.usefixtures("shared_tokenizer"),
+]
 
 
-def _vectors():
-    with open(GOLDEN, encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
-
-
-def _is_plain_chat(vector):
-    return (
-        vector["mode"] == "chat"
-        and not vector["tools"]
-        and all(
-            set(message) <= {"role", "content"}
-            and message["role"] in ("system", "user", "assistant")
-            and isinstance(message["content"], str)
-            for message in vector["messages"]
-        )
+def _encoded(tmp_path, vector, mask_type="deepseek_v4", full_vocabulary=False):
+    path = tmp_path / "one.jsonl"
+    path.write_text(json.dumps({key: vector[key] for key in ("id", "messages", "tools")}) + "\n")
+    how = How(
+        mask_type=MASK_TYPES[mask_type],
+        options=RenderOptions(mode=vector["mode"], **vector["options"]),
+        full_vocabulary=full_vocabulary,
     )
+    (encoded,) = encode_file(path, how)
+    return encoded
 
 
-def test_plain_chat_vectors_agree_in_text_ids_and_mask(tmp_path):
-    vectors = [vector for vector in _vectors() if _is_plain_chat(vector)]
-    assert len(vectors) == 58  # 57 conversations and the empty one
-    path = tmp_path / "golden.jsonl"
-    path.write_text("".join(json.dumps({"id": v["id"], "messages": v["messages"]}) + "\n" for v in vectors))
-    for vector, encoded in zip(vectors, encode_file(path), strict=True):
-        expected = vector["recommended"]
-        assert encoded == {
-            "id": vector["id"],
-            "text": expected["text"],
-            "input_ids": expected["ids"],
-            "mask_spans": expected["mask_spans"],
-        }
+@pytest.mark.parametrize("vector", VECTORS, ids=[vector["id"] for vector in VECTORS])
+def test_text_ids_and_every_mask_agree(tmp_path, vector):
+    expected = vector["recommended"]
+    encoded = _encoded(tmp_path, vector)
+    if "error" in expected:
+        assert set(encoded) == {"id", "rejected"}
+        assert len(encoded["rejected"]) > 30
+        return
+    assert encoded["text"] == expected["text"]
+    assert encoded["input_ids"] == expected["ids"]
+    assert encoded["mask_spans"] == expected["mask_spans"]
+    for name, spans in expected["variants"].items():
+        assert _encoded(tmp_path, vector, f"deepseek_v4_{name}")["mask_spans"] == spans, name
+    full = expected["full_vocab"] or {"ids": expected["ids"], "mask_spans": expected["mask_spans"]}
+    encoded = _encoded(tmp_path, vector, full_vocabulary=True)
+    assert encoded["input_ids"] == full["ids"]
+    assert encoded["mask_spans"] == full["mask_spans"]
+
+
+def test_all_are_there():
+    assert len(VECTORS) == 101
+    assert sum("error" in vector["recommended"] for vector in VECTORS) == 2

@@ -29,6 +29,7 @@ def test_rows_are_the_stream_cut_every_row_tokens(masks, size, batches, max_rows
             np.array(flat[position : position + length], np.uint8),
             ends,
             np.arange(at, at + len(batch), dtype=np.int64),
+            ends,
         )
         parts.append(rows)
         read_all += read

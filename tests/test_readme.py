@@ -22,3 +22,13 @@ def test_the_lines_of_numpy_recompute_rows_sha256(demo_build, tmp_path):
     (code,) = _blocks("data/README.md", "python")
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == demo_build.manifest.rows.rows_sha256
+
+
+def test_the_table_of_masks_is_what_the_code_does():
+    from masks.policy import MASK_TYPES
+    from masks.table import table
+
+    text = (ROOT / "masks" / "README.md").read_text(encoding="utf-8")
+    assert table() in text
+    for mask_type in MASK_TYPES.values():
+        assert f"| `{mask_type.name}` | {mask_type.about} |" in text

@@ -186,7 +186,12 @@ def test_the_bytes_of_each_token():
 
 
 def test_the_special_marks_cover_all_added_tokens():
-    assert [text for text in tokenizer().added_tokens if not any(mark in text for mark in encode._SPECIAL_MARKS)] == []
+    from databuild.tokenizer import SPECIAL_MARKS
+
+    assert [text for text in tokenizer().added_tokens if not any(mark in text for mark in SPECIAL_MARKS)] == []
+    families = tokenizer().added_token_families
+    assert sorted(text for _, texts in families for text in texts) == sorted(tokenizer().added_tokens)
+    assert all(mark in text for mark, texts in families for text in texts)
 
 
 # Engines

@@ -11,7 +11,7 @@ from natsort import natsort_keygen, ns
 from databuild.errors import SourceError
 from databuild.sources.columns import ColumnMap
 from databuild.sources.spooled import SUFFIXES, LocalFile, SpooledSource, spool_files
-from masks.conversation import has_lone_surrogate
+from masks.parse import has_lone_surrogate
 
 # Natural order of names (part2 before part10) by code point: no locale decides, and the name itself breaks ties.
 _natural = natsort_keygen(alg=ns.INT | ns.NUMAFTER)

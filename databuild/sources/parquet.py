@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from databuild.errors import SourceError
-from databuild.sources.base import ROLE_CODES
+from databuild.sources.base import RAW, ROLE_CODES
 from databuild.sources.columns import ColumnMap, needed_columns
 from databuild.sources.records import RecordSpooler
 from databuild.sources.spool import SpoolWriter
 
 SUFFIXES = (".parquet",)
 _BATCH_ROWS = 8192
+# A batch that changes between plain and other rows more often than this goes over one by one.
+_MAX_STRETCHES = 256
 #: What pyarrow raises for a damaged file, or for a value that Python cannot hold.
 _UNREADABLE = (pa.ArrowException, OSError, ValueError, OverflowError)
 
@@ -134,70 +137,116 @@ def _check_messages_type(path: Path, field: pa.Field) -> None:
 
 
 def _add_batch(batch: pa.RecordBatch, spool: SpoolWriter, mapping: ColumnMap | None, where: str) -> None:
-    if _add_plain(batch, spool, mapping):
+    """Add a batch: stretches of rows that are nothing but text turns by columns, all others one by one."""
+    plain = _plain_rows(batch, mapping or {})
+    edges = [0, *(np.flatnonzero(np.diff(plain)) + 1).tolist(), len(plain)]
+    if len(edges) > _MAX_STRETCHES:
+        _add_records(batch, spool, mapping, where)
         return
+    for start, stop in pairwise(edges):
+        stretch = batch.slice(start, stop - start)
+        if len(stretch) and plain[start]:
+            _add_columns(stretch, spool, mapping or {})
+        elif len(stretch):
+            _add_records(stretch, spool, mapping, where)
+
+
+def _add_records(batch: pa.RecordBatch, spool: SpoolWriter, mapping: ColumnMap | None, where: str) -> None:
     spooler = RecordSpooler(spool, mapping)
     try:
         records = batch.to_pylist()
     except _UNREADABLE as error:
         raise SourceError("a row has a value that cannot be read", where=where, found=_first_line(error)) from error
     for record in records:
-        spooler.add(record)
+        spooler.add(without_nulls(record))
     spooler.flush()
 
 
-def _add_plain(batch: pa.RecordBatch, spool: SpoolWriter, mapping: ColumnMap | None) -> bool:
-    """Add the batch by columns if every row is nothing but text turns; False if some row is not."""
-    mapping = mapping or {}
+def without_nulls(value: Any) -> Any:
+    """The value without null fields of objects, at any depth.
+
+    A struct of Arrow has every field in every row, so there a field that a row never had is null. Left in, it would be
+    printed into tool schemas and arguments.
+    """
+    if isinstance(value, dict):
+        return {key: without_nulls(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [without_nulls(item) for item in value]
+    return value
+
+
+def _plain_rows(batch: pa.RecordBatch, mapping: ColumnMap) -> npt.NDArray[np.bool_]:
+    """bool for each row: whether it is nothing but text turns with known roles."""
+    none = np.zeros(len(batch), bool)
     if "prompt" in mapping:
-        return False
+        return none
     lists = batch.column(mapping.get("messages", "messages"))
     role_name, content_name = mapping.get("role", "role"), mapping.get("content", "content")
-    if lists.null_count or not pa.types.is_struct(lists.type.value_type):
-        return False
-    tools = mapping.get("tools", "tools")
-    if tools in batch.schema.names and batch.column(tools).null_count != len(batch):
-        return False
+    if not pa.types.is_struct(lists.type.value_type):
+        return none
     structs = lists.flatten()
     names = [structs.type.field(i).name for i in range(structs.type.num_fields)]
-    if structs.null_count or role_name not in names or content_name not in names:
-        return False
-    if any(structs.field(n).null_count != len(structs) for n in names if n not in (role_name, content_name)):
-        return False
+    if role_name not in names or content_name not in names:
+        return none
     contents, roles = structs.field(content_name), structs.field(role_name)
-    if contents.null_count or roles.null_count or not (_is_text(contents.type) and _is_text(roles.type)):
-        return False
-    codes = _role_codes(roles, mapping.get("roles"))
-    counts = pc.list_value_length(lists).to_numpy(zero_copy_only=False).astype(np.int64)
-    if codes is None or not counts.all():
-        return False
-    text, lengths = _text_buffer(contents)
+    if not (_is_text(contents.type) and _is_text(roles.type)):
+        return none
+    unusual = _is_null(structs) | _is_null(contents) | (_role_codes(roles, mapping) == RAW)
+    for name in names:
+        if name not in (role_name, content_name):
+            unusual |= ~_is_null(structs.field(name))
+    counts = _lengths(lists)
+    ends = np.cumsum(counts)
+    unusual_before = np.append(0, np.cumsum(unusual))
+    plain: npt.NDArray[np.bool_] = (unusual_before[ends] == unusual_before[ends - counts]) & (counts > 0)
+    tools = mapping.get("tools", "tools")
+    if tools in batch.schema.names:
+        plain &= _is_null(batch.column(tools))
+    return plain
+
+
+def _add_columns(batch: pa.RecordBatch, spool: SpoolWriter, mapping: ColumnMap) -> None:
+    """Add rows that are all plain, without a Python object for any text."""
+    lists = batch.column(mapping.get("messages", "messages"))
+    structs = lists.flatten()
+    text, lengths = _text_buffer(structs.field(mapping.get("content", "content")))
     spool.add(
         text=[text],
         message_lengths=lengths,
-        roles=codes,
-        counts=counts,
+        roles=_role_codes(structs.field(mapping.get("role", "role")), mapping),
+        counts=_lengths(lists),
         sources=_values(batch, mapping.get("source", "source"), str),
         ids=_values(batch, mapping.get("id", "id"), (str, int)),
     )
-    return True
+
+
+def _is_null(values: pa.Array) -> npt.NDArray[np.bool_]:
+    if values.null_count == 0:
+        return np.zeros(len(values), bool)
+    nulls: npt.NDArray[np.bool_] = values.is_null().to_numpy(zero_copy_only=False)
+    return nulls
+
+
+def _lengths(lists: pa.Array) -> npt.NDArray[np.int64]:
+    """int64: the length of each list, 0 for null."""
+    lengths = pc.fill_null(pc.list_value_length(lists), 0)
+    result: npt.NDArray[np.int64] = lengths.to_numpy(zero_copy_only=False).astype(np.int64)
+    return result
 
 
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _role_codes(roles: pa.Array, names: dict[str, str] | None) -> npt.NDArray[np.uint8] | None:
-    """uint8 codes; None if some role is not one of ours."""
+def _role_codes(roles: pa.Array, mapping: ColumnMap) -> npt.NDArray[np.uint8]:
+    """uint8 codes; RAW for null and for what is no role of text turns."""
     encoded = roles.dictionary_encode()
-    values = encoded.dictionary.to_pylist()
-    if names is not None:
-        values = [names.get(value, value) for value in values]
-    if any(value not in ROLE_CODES for value in values):
-        return None
-    table = np.array([ROLE_CODES[value] for value in values], np.uint8)
-    indices = encoded.indices.to_numpy(zero_copy_only=False)
-    return table[indices] if len(table) else np.zeros(0, np.uint8)
+    names = mapping.get("roles") or {}
+    values = [names.get(value, value) for value in encoded.dictionary.to_pylist()]
+    table = np.array([*(ROLE_CODES.get(value, RAW) for value in values), RAW], np.uint8)
+    indices = pc.fill_null(encoded.indices, len(values)).to_numpy(zero_copy_only=False)
+    codes: npt.NDArray[np.uint8] = table[indices]
+    return codes
 
 
 def _text_buffer(contents: pa.Array) -> tuple[memoryview, npt.NDArray[np.int64]]:

@@ -11,7 +11,7 @@ import numpy as np
 from databuild.sources.base import RAW, ROLE_CODES
 from databuild.sources.columns import ColumnMap, map_record
 from databuild.sources.spool import SpoolWriter
-from masks.conversation import has_lone_surrogate
+from masks.parse import has_lone_surrogate
 
 _FLUSH_BYTES = 8 << 20
 

@@ -136,7 +136,7 @@ def test_sharegpt_roles(write):
     assert turns(path, "sharegpt") == [[(role, f"says {who}"), ("assistant", "yes")] for who, role in expected.items()]
 
 
-@pytest.mark.parametrize("who", ["Human", "tool", "function_call", "observation", "", "human ", None])
+@pytest.mark.parametrize("who", ["Human", "function_call", "observation", "", "human ", None])
 def test_sharegpt_roles_that_are_not_known(write, who):
     assert reasons(write(shared(("human", "a"), (who, "b"))), columns="sharegpt") == ["role_unknown"]
 

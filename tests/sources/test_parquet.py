@@ -244,13 +244,13 @@ def test_other_fields_of_any_type_are_left_alone(tmp_path, name):
     "kind", [pa.string(), pa.list_(pa.string()), pa.list_(pa.struct([("name", pa.string())])), pa.timestamp("ns")]
 )
 def test_tools(tmp_path, kind):
-    """A record with tools is not plain; its messages are used all the same."""
+    """A record with tools is not plain, even with none in the list; what is no list of tools rejects it."""
     value = {pa.string(): "[]", pa.timestamp("ns"): 1}.get(kind, [])
     schema = TULU.append(pa.field("tools", kind))
     rows = records(5)
     assert seen(write(tmp_path, rows, schema)) == expected(rows)
     path = write(tmp_path, [{**record, "tools": value} for record in rows], schema)
-    assert reasons(path) == [None] * 5
+    assert reasons(path) == ["tools_malformed" if pa.types.is_timestamp(kind) else None] * 5
     assert [code for [(code, _)] in entries_of(path)] == [RAW] * 5
 
 
@@ -503,7 +503,7 @@ def test_columns_and_records_give_equal_spools(rows, schema, data):
         parquet._add_batch(batch.slice(0, cut), writers[0], mapping, "")
         parquet._add_batch(batch.slice(cut), writers[0], mapping, "")
         spooler = RecordSpooler(writers[1], mapping)
-        for record in batch.to_pylist():
+        for record in parquet.without_nulls(batch.to_pylist()):
             spooler.add(record)
         spooler.flush()
         columns, records_ = (writer.finish() for writer in writers)
@@ -522,13 +522,39 @@ def test_columns_and_records_give_equal_spools(rows, schema, data):
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.one_of(plain_records, odd_records), min_size=1, max_size=8), schemas, st.integers(1, 5))
 def test_parquet_and_jsonl_give_the_same(rows, schema, group):
-    """A mix of shapes; in JSONL the fields stand in the order of the schema."""
+    """A mix of shapes; in JSONL the fields stand in the order of the schema, and null fields are left out."""
     fields = [field.name for field in schema.field("messages").type.value_type]
     ordered = [
-        {**r, "messages": r["messages"] and [m and {name: m[name] for name in fields} for m in r["messages"]]}
+        {
+            **r,
+            "messages": r["messages"] and [m and {f: m[f] for f in fields if m[f] is not None} for m in r["messages"]],
+        }
         for r in rows
     ]
     with tempfile.TemporaryDirectory() as folder:
         a = read(write(folder, rows, schema, row_group_size=group))
         b = read(write_jsonl(Path(folder, "file.jsonl"), ordered))
     assert a == b
+
+
+def test_a_field_that_a_struct_fills_with_null_is_not_there(tmp_path):
+    """Two tools with other parameters share one struct type; neither gets the other's parameters."""
+    tools = [
+        {"function": {"name": "f", "parameters": {"properties": {"city": {"type": "string"}}}}},
+        {"function": {"name": "g", "parameters": {"properties": {"days": {"type": "integer"}}}}},
+    ]
+    rows = [{"id": "a", "messages": [say("user", "hi"), say("assistant", "yes")], "source": "s", "tools": tools}]
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    ((_, text),) = entries_of(path)[0]
+    assert json.loads(text)["tools"] == tools
+
+
+def test_one_odd_row_does_not_slow_its_neighbours(tmp_path):
+    """Only the rows that are not plain become Python objects."""
+    odd = {"id": "x", "messages": [say("user", None)], "source": "s"}
+    rows = [*records(50), odd, *records(50)]
+    path = write(tmp_path, rows, TULU)
+    with patch.object(parquet, "_add_records", wraps=parquet._add_records) as one_by_one:
+        assert reasons(path) == [None] * 50 + ["content_null"] + [None] * 50
+    assert [len(call.args[0]) for call in one_by_one.call_args_list] == [1]
