@@ -255,6 +255,26 @@ def _runs(
     yield run, None
 
 
+def _woven_texts(
+    batch: ConversationBatch, others: dict[int, list[_Example] | Rejection]
+) -> tuple[list[str], list[str]]:
+    """(the texts of the plain conversations, the texts of all) in order, copied in stretches between the others."""
+    message_ends = np.cumsum(batch.counts)
+    plain_texts: list[str] = []
+    texts: list[str] = []
+    start = 0
+    for i in sorted(others):
+        end = int(message_ends[i])
+        stretch = batch.texts[start : end - int(batch.counts[i])]
+        plain_texts += stretch
+        texts += stretch
+        other = others[i]
+        if not isinstance(other, Rejection):
+            texts += chain.from_iterable(example.texts for example in other)
+        start = end
+    return plain_texts + batch.texts[start:], texts + batch.texts[start:]
+
+
 def _merged(
     batch: ConversationBatch,
     plain: npt.NDArray[np.bool_],
@@ -264,7 +284,7 @@ def _merged(
 ) -> Pieces:
     """Plain conversations and all others, in the order of the batch."""
     message_plain = np.repeat(plain, batch.counts)
-    plain_texts = [batch.texts[i] for i in np.flatnonzero(message_plain).tolist()]
+    plain_texts, texts = _woven_texts(batch, others)
     columns = _plain_pieces(batch.roles[message_plain], batch.counts[plain], plain_texts, mask_type)
     rejections = {i: other for i, other in others.items() if isinstance(other, Rejection)}
     status = np.zeros(len(batch), np.uint8)
@@ -285,20 +305,12 @@ def _merged(
         return values
 
     counts = placed(columns.counts, [len(example.tokens) for example in examples])
-    text_counts = placed(batch.counts[plain], [len(example.texts) for example in examples])
     ends_in_eos = placed(columns.ends_in_eos.astype(np.int64), [int(e.ends_in_eos) for e in examples]) > 0
-    piece_plain, text_plain = np.repeat(is_plain, counts), np.repeat(is_plain, text_counts)
+    piece_plain = np.repeat(is_plain, counts)
     tokens, trained = np.empty(len(piece_plain), np.int32), np.empty(len(piece_plain), np.uint8)
     tokens[piece_plain], trained[piece_plain] = columns.tokens, columns.trained
     tokens[~piece_plain] = list(chain.from_iterable(example.tokens for example in examples))
     trained[~piece_plain] = list(chain.from_iterable(example.trained for example in examples))
-    texts: list[str] = [""] * len(text_plain)
-    for places, values in (
-        (text_plain, plain_texts),
-        (~text_plain, list(chain.from_iterable(example.texts for example in examples))),
-    ):
-        for place, text in zip(np.flatnonzero(places).tolist(), values, strict=True):
-            texts[place] = text
     starts = (np.cumsum(counts) - counts)[~is_plain].tolist()
     parts = {
         start + piece: value

@@ -317,7 +317,7 @@ def test_the_environment_names_the_engine_and_the_share(fixed, tmp_path):
     assert fixed().code == 0
     environment = json.loads((tmp_path / "rows" / "environment.json").read_bytes())
     assert environment["engine"].startswith("fastokens ") and environment["gate_texts"] == len(gate.hard_texts())
-    assert environment["rechecked_conversations"] == 40 and "512" in environment["recheck_rule"]
+    assert environment["rechecked_conversations"] == 32 and "1024" in environment["recheck_rule"]
 
 
 # The order

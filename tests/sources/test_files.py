@@ -13,7 +13,7 @@ from support import opened, read, refusal, write_jsonl
 
 from databuild.errors import OutputError
 from databuild.sources import jsonl
-from databuild.sources.files import find_files
+from databuild.sources.files import find_files, open_files
 from databuild.sources.spool import SpoolWriter
 
 
@@ -200,9 +200,11 @@ def test_directories_without_a_source(tmp_path):
 
 
 def test_what_is_not_a_file_is_refused(tmp_path):
-    os.mkfifo(tmp_path / "pipe.jsonl")  # reading it would wait for ever
-    assert "pipe.jsonl" in refusal(tmp_path / "pipe.jsonl").where
-    assert "pipe.jsonl" in refusal(tmp_path).where
+    files(tmp_path, "a.jsonl")
+    (tmp_path / "device.jsonl").symlink_to(os.devnull)
+    for given in (tmp_path / "device.jsonl", tmp_path):
+        error = refusal(given)
+        assert error.what == "this is not a file that can be read" and "device.jsonl" in error.where
 
 
 def test_a_name_that_is_not_utf8_is_refused(tmp_path):
@@ -332,10 +334,10 @@ def test_a_full_disk_is_an_output_error_that_leaves_nothing(tmp_path, monkeypatc
 
     monkeypatch.setattr(SpoolWriter, "add", full)
     monkeypatch.setattr(SpoolWriter, "close", full)
-    with pytest.raises(OutputError) as caught, opened(tmp_path / "a.jsonl"):
-        pass
-    assert caught.value.found == "No space left on device"
-    assert not os.path.exists(caught.value.where)
+    with pytest.raises(OutputError) as caught:
+        open_files([str(tmp_path / "a.jsonl")], folder=tmp_path / "spool", mapping=None, say=lambda _: None)
+    assert (caught.value.found, caught.value.where) == ("No space left on device", str(tmp_path / "spool"))
+    assert os.listdir(tmp_path) == ["a.jsonl"]
 
 
 @pytest.mark.parametrize("size", [3_000, 30_000, 3_000_000])

@@ -412,6 +412,15 @@ def test_a_flipped_byte_anywhere(tmp_path, compression):
     assert refused > 50
 
 
+def test_rows_that_do_not_come_are_missed(tmp_path, monkeypatch):
+    """A damaged footer can say that a column ends early, and no error is raised."""
+    path = write(tmp_path, records(12), row_group_size=5)
+    original = pq.ParquetFile.iter_batches
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", lambda *a, **k: (b.slice(1) for b in original(*a, **k)))
+    error = refusal(path)
+    assert (error.where, error.expected, error.found) == ("file.parquet, row group 0", "5", "4")
+
+
 def test_a_flipped_byte_in_a_page_with_a_checksum(tmp_path):
     path = write(tmp_path, [row(say("user", "needle"))] * 3, compression="none", write_page_checksum=True)
     whole = path.read_bytes()
