@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
-import queue
-import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -23,6 +21,7 @@ from databuild.errors import ConversationError, IntegrityError, OutputError, Sou
 from databuild.gate import gated_engine
 from databuild.order import check_permutation, permutation
 from databuild.outdir import PartialDir, temporary_folder
+from databuild.overlap import Background, Sink, ahead
 from databuild.pack import Packer, Rows
 from databuild.progress import Progress
 from databuild.published import compare_published
@@ -30,7 +29,7 @@ from databuild.recipe import how_of
 from databuild.rows import RowWriter
 from databuild.sources.base import ConversationBatch, Source
 from databuild.sources.spooled import sha256_file
-from databuild.tokenizer import PinnedTokenizer, engine_wanted, load_tokenizer
+from databuild.tokenizer import FastEngine, PinnedTokenizer, engine_wanted, load_tokenizer
 from manifests.model import FileRecord, Manifest, RowsRecord
 from masks.conversation import Reason
 from masks.policy import MASK_TYPES
@@ -63,15 +62,15 @@ class Stream:
         *,
         batch_conversations: int,
         plain_way: bool = True,
+        overlapped: bool = False,
     ) -> None:
         self._source = source
         self._spec = spec
         self._batch = batch_conversations
+        self._overlapped = overlapped
         self._excluded = _excluded_codes(source, spec)
         how = how_of(spec, plain_way=plain_way)
-        fast, self.num_gate_texts = (None, 0)
-        if engine_wanted() == "fast":
-            fast, self.num_gate_texts = gated_engine(tokenizer, how.full_vocabulary)
+        fast, self.num_gate_texts = _engines(tokenizer, how.full_vocabulary)
         self.encoder = Encoder(
             tokenizer,
             fast,
@@ -85,8 +84,8 @@ class Stream:
         self.order = permutation(source.num_rows, spec.seed)
 
     def __iter__(self) -> Iterator[Rows]:
-        for start in range(0, len(self.order), self._batch):
-            batch = self._source.take(self.order[start : start + self._batch])
+        parts = (self.order[start : start + self._batch] for start in range(0, len(self.order), self._batch))
+        for batch in ahead(self._source.take, parts, overlapped=self._overlapped):
             encoded = self.encoder.encode(batch, self._excluded[batch.source_codes])
             rows, read = self.packer.add(
                 encoded.ids, encoded.loss_mask, encoded.doc_ends, encoded.doc_rows, encoded.ends
@@ -114,7 +113,13 @@ def build(
         existing = place.existing()
         if existing is not None and not run.overwrite and (different := _different(existing, options)):
             raise _another_spec(run.out, existing, options, different)  # said before the source is read
-        source = open_source(place.path / "spool", progress.say)
+        overlapped = run.workers > 1
+        full_vocabulary = options.get("tokens") == "full_vocab"
+        engines = Background(lambda: _engines(tokenizer, full_vocabulary), overlapped=overlapped)
+        try:
+            source = open_source(place.path / "spool", progress.say)
+        finally:
+            engines.cancel()  # loaded beside the reading; what it gave is kept by the tokenizer
         try:
             spec = _spec(options, source, tokenizer)
             if existing is not None and existing.spec_sha256 == spec.sha256 and _is_whole(run):
@@ -122,10 +127,10 @@ def build(
             if existing is not None and not run.overwrite:
                 new = spec.to_dict()
                 raise _another_spec(run.out, existing, new, _different(existing, new))
-            stream = Stream(source, spec, tokenizer, batch_conversations=run.batch_conversations)
+            stream = Stream(source, spec, tokenizer, batch_conversations=run.batch_conversations, overlapped=overlapped)
             writer = RowWriter(place.path)
             try:
-                _write(stream, writer, progress, overlapped=run.workers > 1)
+                _write(stream, writer, progress, overlapped=overlapped)
                 shards = writer.finish()
             finally:
                 writer.close()
@@ -167,6 +172,11 @@ def build(
     )
 
 
+def _engines(tokenizer: PinnedTokenizer, full_vocabulary: bool) -> tuple[FastEngine | None, int]:
+    """(the fast engine that passed the gate, number of gate texts), or (None, 0) for the reference alone."""
+    return gated_engine(tokenizer, full_vocabulary) if engine_wanted() == "fast" else (None, 0)
+
+
 def _spec(options: dict[str, Any], source: Source, tokenizer: PinnedTokenizer) -> BuildSpec:
     return BuildSpec(
         **options,
@@ -178,52 +188,11 @@ def _spec(options: dict[str, Any], source: Source, tokenizer: PinnedTokenizer) -
 def _write(stream: Stream, writer: RowWriter, progress: Progress, *, overlapped: bool) -> None:
     wanted = stream.packer.max_rows
     unit, total = ("rows", wanted) if wanted is not None else ("conversations", len(stream.order))
-    with progress.start(unit, total), _Sink(writer, overlapped=overlapped) as sink:
+    with progress.start(unit, total), Sink(writer.add, overlapped=overlapped) as sink:
         for rows in stream:
             sink.add(rows)
             done = stream.packer.num_kept if wanted is not None else stream.tally.conversations
             progress.update(done, stream.packer.num_tokens)
-
-
-class _Sink:
-    """Hashing and writing, in a thread of its own when overlapped; the order is that of `add` either way."""
-
-    def __init__(self, writer: RowWriter, *, overlapped: bool) -> None:
-        self._writer = writer
-        self._queue: queue.Queue[Rows | None] = queue.Queue(maxsize=4)
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._work, daemon=True) if overlapped else None
-
-    def add(self, rows: Rows) -> None:
-        if self._thread is None:
-            self._writer.add(rows)
-            return
-        self._queue.put(rows)
-        self._raise()
-
-    def __enter__(self) -> _Sink:
-        if self._thread is not None:
-            self._thread.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self._thread is not None:
-            self._queue.put(None)
-            self._thread.join()
-        if kind is None:
-            self._raise()
-
-    def _work(self) -> None:
-        while (rows := self._queue.get()) is not None:
-            if self._error is None:
-                try:
-                    self._writer.add(rows)
-                except BaseException as error:
-                    self._error = error  # raised in the main thread; the queue is drained meanwhile
-
-    def _raise(self) -> None:
-        if self._error is not None:
-            raise self._error
 
 
 def dry_run(

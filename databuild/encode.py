@@ -206,18 +206,24 @@ class Encoder:
 
 
 def _texts_with(marks: tuple[str, ...], texts: list[str]) -> list[int]:
-    """Which texts hold one of the marks. All are searched at once, so that those without cost next to nothing."""
-    joined = "\n".join(texts)
-    places = []
-    for mark in marks:
-        place = joined.find(mark)
-        while place >= 0:
-            places.append(place)
-            place = joined.find(mark, place + 1)
-    if not places:
-        return []
-    ends = np.cumsum([len(text) + 1 for text in texts])
-    found: list[int] = np.unique(np.searchsorted(ends, places, side="right")).tolist()
+    """Which texts hold one of the marks.
+
+    All are searched at once, so that those without cost next to nothing; ASCII texts apart from the others, which would
+    make every character of the whole wide.
+    """
+    found: list[int] = []
+    for is_ascii in (True, False):
+        which = [i for i, text in enumerate(texts) if text.isascii() == is_ascii]
+        joined = "\n".join([texts[i] for i in which])
+        places = []
+        for mark in marks:
+            place = joined.find(mark)
+            while place >= 0:
+                places.append(place)
+                place = joined.find(mark, place + 1)
+        if places:
+            ends = np.cumsum([len(texts[i]) + 1 for i in which])
+            found += [which[j] for j in np.unique(np.searchsorted(ends, places, side="right")).tolist()]
     return found
 
 

@@ -240,7 +240,7 @@ class RowWriter:
             version="2.6",
             compression="zstd",
             compression_level=1,
-            use_dictionary=["loss_mask.list.element"],
+            use_dictionary=False,
             column_encoding={"input_ids.list.element": "BYTE_STREAM_SPLIT"},
             write_statistics=False,
             store_schema=True,

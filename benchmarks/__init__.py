@@ -1,0 +1,1 @@
+"""Side-by-side speed. `python -m benchmarks.build --help`."""
