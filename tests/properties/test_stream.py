@@ -7,10 +7,12 @@ from properties.strategies import any_records, records
 from streams import build_in_memory, tokenizer
 
 from databuild.order import permutation
+from masks.policy import MASK_TYPES
 
 SIZES = st.sampled_from([2, 3, 7, 16, 64])
 SEPARATORS = st.sampled_from(["ensure", "always", "none"])
 BOS = st.sampled_from(["keep", "first", "strip"])
+HEADERLESS = ["reference", "official", "reject"]
 SEEDS = st.integers(0, 1000)
 TWIN_TOKENIZER = twin.load_tokenizer()
 MANY = settings(max_examples=150, deadline=None)
@@ -38,9 +40,10 @@ def test_stopping_at_rows_equals_the_slow_twin_and_reads_no_further(data, size, 
 
 
 @MANY
-@given(any_records, SIZES, SEPARATORS, BOS)
-def test_the_plain_way_equals_the_general_way(data, size, separator, bos):
+@given(any_records, SIZES, SEPARATORS, BOS, st.sampled_from(sorted(MASK_TYPES)), st.sampled_from(HEADERLESS))
+def test_the_plain_way_equals_the_general_way(data, size, separator, bos, mask_type, headerless):
     options = {"row_tokens": size, "seed": 1, "separator": separator, "bos": bos}
+    options |= {"loss_mask_type": mask_type, "headerless": headerless}
     assert build_in_memory(data, **options) == build_in_memory(data, plain_way=False, **options)
 
 
