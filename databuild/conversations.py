@@ -98,6 +98,7 @@ def _single(record: dict[str, Any]) -> ConversationBatch:
         counts=np.ones(1, np.int64),
         roles=np.array([RAW], np.uint8),
         texts=[json.dumps(kept)],
+        marked=np.ones(1, bool),
         source_codes=np.zeros(1, np.int32),
         id_codes=np.full(1, -1, np.int64),
     )

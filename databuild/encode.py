@@ -11,7 +11,7 @@ from databuild.errors import IntegrityError, UsageError
 from databuild.gate import engines_differ
 from databuild.pieces import NOTE_BIT, TEXT, How, Parts, Pieces, make_pieces
 from databuild.sources.base import ConversationBatch
-from databuild.tokenizer import SPECIAL_MARKS, Engine, FastEngine, PinnedTokenizer
+from databuild.tokenizer import Engine, FastEngine, PinnedTokenizer
 from masks import deepseek_v4
 from masks.conversation import Note, Rejection
 from masks.fixed_texts import FixedTextsError
@@ -171,11 +171,11 @@ class Encoder:
 
     def _text_notes(self, body: Pieces) -> npt.NDArray[np.uint16]:
         notes = np.zeros(len(body.status), np.uint16)
-        if self._how.full_vocabulary or not (suspects := _texts_with(SPECIAL_MARKS, body.texts)):
+        if self._how.full_vocabulary or not body.marked.any():
             return notes
         owner = body.owner[_owners(body)]
         families = self._tokenizer.added_token_families
-        for i in suspects:
+        for i in np.flatnonzero(body.marked).tolist():
             text = body.texts[i]
             if any(mark in text and any(token in text for token in tokens) for mark, tokens in families):
                 notes[owner[i]] |= NOTE_BIT[Note.SPECIAL_TEXT]
@@ -203,28 +203,6 @@ class Encoder:
                 where = f"source row {batch.rows[owner[i]]}, text {body.texts[i][:40]!a}"
                 raise engines_differ(self._fast, self._reference, where, expected.tolist(), found.tolist())
         self.num_rechecked += int(chosen.sum())
-
-
-def _texts_with(marks: tuple[str, ...], texts: list[str]) -> list[int]:
-    """Which texts hold one of the marks.
-
-    All are searched at once, so that those without cost next to nothing; ASCII texts apart from the others, which would
-    make every character of the whole wide.
-    """
-    found: list[int] = []
-    for is_ascii in (True, False):
-        which = [i for i, text in enumerate(texts) if text.isascii() == is_ascii]
-        joined = "\n".join([texts[i] for i in which])
-        places = []
-        for mark in marks:
-            place = joined.find(mark)
-            while place >= 0:
-                places.append(place)
-                place = joined.find(mark, place + 1)
-        if places:
-            ends = np.cumsum([len(texts[i]) + 1 for i in which])
-            found += [which[j] for j in np.unique(np.searchsorted(ends, places, side="right")).tolist()]
-    return found
 
 
 def _placed(

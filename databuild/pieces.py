@@ -74,9 +74,10 @@ class Pieces:
     """The pieces of e examples of k conversations, BOS and separators not among them.
 
     counts: int64[e]. owner: int64[e], the conversation of each example, rising. tokens: int32[p], a special token's id
-    or TEXT. trained: uint8[p], 0, 1 or MIXED. texts: one for each TEXT, in order. parts: for each MIXED piece (by piece
-    index) the bytes and the flag of each of its segments. ends_in_eos: bool[e]. status: uint8[k], 0 or 1 + index into
-    REASONS. notes: uint16[k], NOTE_BIT sums. rejections: by conversation.
+    or TEXT. trained: uint8[p], 0, 1 or MIXED. texts: one for each TEXT, in order; marked: bool[texts], False where one
+    surely spells no added token. parts: for each MIXED piece (by piece index) the bytes and the flag of each of its
+    segments. ends_in_eos: bool[e]. status: uint8[k], 0 or 1 + index into REASONS. notes:
+    uint16[k], NOTE_BIT sums. rejections: by conversation.
     """
 
     counts: npt.NDArray[np.int64]
@@ -84,6 +85,7 @@ class Pieces:
     tokens: npt.NDArray[np.int32]
     trained: npt.NDArray[np.uint8]
     texts: list[str]
+    marked: npt.NDArray[np.bool_]
     parts: dict[int, Parts]
     ends_in_eos: npt.NDArray[np.bool_]
     status: npt.NDArray[np.uint8]
@@ -98,7 +100,7 @@ def make_pieces(batch: ConversationBatch, how: How, excluded: npt.NDArray[np.boo
     if excluded is not None:
         plain &= ~excluded
     if plain.all():
-        return _plain_pieces(batch.roles, batch.counts, batch.texts, how.mask_type)
+        return _plain_pieces(batch.roles, batch.counts, batch.texts, batch.marked, how.mask_type)
     others: dict[int, list[_Example] | Rejection] = {}
     notes = np.zeros(len(batch), np.uint16)
     for i in np.flatnonzero(~plain).tolist():
@@ -120,7 +122,11 @@ def _is_plain(batch: ConversationBatch, first: npt.NDArray[np.int64]) -> npt.NDA
 
 
 def _plain_pieces(
-    roles: npt.NDArray[np.uint8], counts: npt.NDArray[np.int64], texts: list[str], mask_type: policy.MaskType
+    roles: npt.NDArray[np.uint8],
+    counts: npt.NDArray[np.int64],
+    texts: list[str],
+    marked: npt.NDArray[np.bool_],
+    mask_type: policy.MaskType,
 ) -> Pieces:
     """system: text. user: <｜User｜> text <｜Assistant｜> </think>. assistant: text EOS."""
     kind = SegmentKind
@@ -158,6 +164,7 @@ def _plain_pieces(
         tokens=tokens,
         trained=trained,
         texts=texts,
+        marked=marked,
         parts={},
         ends_in_eos=last == ASSISTANT,
         status=np.zeros(len(counts), np.uint8),
@@ -285,7 +292,9 @@ def _merged(
     """Plain conversations and all others, in the order of the batch."""
     message_plain = np.repeat(plain, batch.counts)
     plain_texts, texts = _woven_texts(batch, others)
-    columns = _plain_pieces(batch.roles[message_plain], batch.counts[plain], plain_texts, mask_type)
+    columns = _plain_pieces(
+        batch.roles[message_plain], batch.counts[plain], plain_texts, batch.marked[message_plain], mask_type
+    )
     rejections = {i: other for i, other in others.items() if isinstance(other, Rejection)}
     status = np.zeros(len(batch), np.uint8)
     for i, rejection in rejections.items():
@@ -305,6 +314,9 @@ def _merged(
         return values
 
     counts = placed(columns.counts, [len(example.tokens) for example in examples])
+    text_plain = np.repeat(is_plain, placed(batch.counts[plain], [len(example.texts) for example in examples]))
+    marked = np.ones(len(texts), bool)
+    marked[text_plain] = columns.marked
     ends_in_eos = placed(columns.ends_in_eos.astype(np.int64), [int(e.ends_in_eos) for e in examples]) > 0
     piece_plain = np.repeat(is_plain, counts)
     tokens, trained = np.empty(len(piece_plain), np.int32), np.empty(len(piece_plain), np.uint8)
@@ -323,6 +335,7 @@ def _merged(
         tokens=tokens,
         trained=trained,
         texts=texts,
+        marked=marked,
         parts=parts,
         ends_in_eos=ends_in_eos,
         status=status,

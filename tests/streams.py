@@ -10,6 +10,7 @@ from databuild.build import Stream
 from databuild.config import BuildSpec
 from databuild.rows import Digests, concat
 from databuild.sources.base import RAW, ConversationBatch
+from databuild.sources.marks import marked
 from databuild.sources.records import plain_entries
 from databuild.sources.spool import NO_SOURCE
 from databuild.tokenizer import load_tokenizer
@@ -48,6 +49,13 @@ class MemorySource:
             counts=np.array(counts, np.int64),
             roles=np.array(roles, np.uint8),
             texts=texts,
+            marked=np.array(
+                [
+                    role == RAW or bool(marked(t.encode(), np.array([len(t.encode())]))[0])
+                    for role, t in zip(roles, texts, strict=True)
+                ],
+                bool,
+            ),
             source_codes=np.array([self.source_names.index(self._sources[i]) for i in indices.tolist()], np.int32),
             id_codes=np.array([self._ids[i] for i in indices.tolist()], np.int64),
         )

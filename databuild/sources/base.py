@@ -20,13 +20,15 @@ class ConversationBatch:
     """k conversations in reading order, columnar, m message entries in all.
 
     rows: int64[k], source row indices. counts: int64[k], entries of each. roles: uint8[m]. texts: m strings.
-    source_codes: int32[k], index into the source's `source_names`. id_codes: int64[k], equal for equal ids, -1 without.
+    marked: bool[m], False where a text surely spells no added token (see sources.marks). source_codes: int32[k], index
+    into the source's `source_names`. id_codes: int64[k], equal for equal ids, -1 without.
     """
 
     rows: npt.NDArray[np.int64]
     counts: npt.NDArray[np.int64]
     roles: npt.NDArray[np.uint8]
     texts: list[str]
+    marked: npt.NDArray[np.bool_]
     source_codes: npt.NDArray[np.int32]
     id_codes: npt.NDArray[np.int64]
 

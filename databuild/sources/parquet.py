@@ -211,7 +211,7 @@ def _add_columns(batch: pa.RecordBatch, spool: SpoolWriter, mapping: ColumnMap) 
     structs = lists.flatten()
     text, lengths = _text_buffer(structs.field(mapping.get("content", "content")))
     spool.add(
-        text=[text],
+        text=text,
         message_lengths=lengths,
         roles=_role_codes(structs.field(mapping.get("role", "role")), mapping),
         counts=_lengths(lists),

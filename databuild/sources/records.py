@@ -54,7 +54,7 @@ class RecordSpooler:
         """Write what has been collected."""
         if self._counts:
             self._spool.add(
-                text=[b"".join(self._texts)],
+                text=b"".join(self._texts),
                 message_lengths=np.array([len(text) for text in self._texts], np.int64),
                 roles=np.array(self._roles, np.uint8),
                 counts=np.array(self._counts, np.int64),

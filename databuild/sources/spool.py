@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import mmap
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from databuild.sources.base import ConversationBatch
+from databuild.sources.base import RAW, ConversationBatch
+from databuild.sources.marks import marked
 
 NO_SOURCE = "(none)"
 
@@ -32,7 +33,7 @@ class SpoolWriter:
         # Buffered: a raw file may take less than it is given and say so only in the value it returns.
         self._files = {
             name: open(folder / name, "wb", buffering=1 << 20)  # noqa: SIM115  (closed in finish)
-            for name in ("text", "message_lengths", "roles", "counts", "sources", "ids")
+            for name in ("text", "message_lengths", "roles", "marked", "counts", "sources", "ids")
         }
         self._names: dict[str, int] = {}
         self.num_rows = 0
@@ -40,16 +41,17 @@ class SpoolWriter:
     def add(
         self,
         *,
-        text: Iterable[Any],
+        text: Any,
         message_lengths: npt.NDArray[np.int64],
         roles: npt.NDArray[np.uint8],
         counts: npt.NDArray[np.int64],
         sources: Sequence[str | None],
         ids: Sequence[Any] | None,
     ) -> None:
-        """Add k conversations: text buffers that hold m texts back to back, m lengths in bytes, m roles, k counts."""
-        for buffer in text:
-            self._files["text"].write(buffer)
+        """Add k conversations: a buffer that holds m texts back to back, m lengths in bytes, m roles, k counts."""
+        self._files["text"].write(text)
+        # A record as JSON spells what is not ASCII in escapes: it is looked at when it is parsed.
+        self._files["marked"].write(np.where(roles == RAW, True, marked(text, message_lengths)).data)
         self._files["message_lengths"].write(np.ascontiguousarray(message_lengths, np.int64).data)
         self._files["roles"].write(np.ascontiguousarray(roles, np.uint8).data)
         self._files["counts"].write(np.ascontiguousarray(counts, np.int64).data)
@@ -79,6 +81,7 @@ class Spool:
         self.folder = folder
         self.source_names = source_names
         self._roles = _mapped(folder / "roles", np.uint8)
+        self._marked = _mapped(folder / "marked", np.bool_)
         self._sources = _mapped(folder / "sources", np.int32)
         self._message_ends = _summed(folder / "message_lengths")
         self._row_ends = _summed(folder / "counts")
@@ -109,6 +112,7 @@ class Spool:
             counts=counts,
             roles=self._roles[messages],
             texts=texts,
+            marked=self._marked[messages],
             source_codes=self._sources[indices],
             id_codes=self._id_codes[indices],
         )

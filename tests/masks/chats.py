@@ -225,6 +225,7 @@ def encoded_examples(record, *, mask_type="deepseek_v4", full_vocabulary=False, 
         counts=np.ones(1, np.int64),
         roles=np.array([RAW], np.uint8),
         texts=[json.dumps(record)],
+        marked=np.ones(1, bool),
         source_codes=np.zeros(1, np.int32),
         id_codes=np.full(1, -1, np.int64),
     )
