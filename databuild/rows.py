@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import xxhash
 
+from databuild.arrow import array_of, column_values
 from databuild.errors import IntegrityError, OutputError
 from databuild.pack import Rows
 
@@ -80,26 +81,20 @@ def to_table(rows: Rows, first_row: int, canonical: npt.NDArray[np.uint8]) -> pa
 
     def lists(name: str, offsets: npt.NDArray[np.int32], values: npt.NDArray[Any]) -> pa.Array:
         kind = SCHEMA.field(name).type
-        return pa.ListArray.from_arrays(_array(offsets), _array(values), type=kind)
+        return pa.ListArray.from_arrays(array_of(offsets), array_of(values), type=kind)
 
     return pa.Table.from_arrays(
         [
-            _array(np.arange(first_row, first_row + num, dtype=np.int64)),
+            array_of(np.arange(first_row, first_row + num, dtype=np.int64)),
             lists("input_ids", every, rows.input_ids.reshape(-1)),
             lists("loss_mask", every, rows.loss_mask.reshape(-1)),
             lists("doc_starts", docs, rows.doc_starts),
             lists("doc_rows", docs, rows.doc_rows),
-            _array(rows.loss_mask.sum(axis=1, dtype=np.int32)),
-            _array(np.array([xxhash.xxh3_64_intdigest(row) for row in canonical], np.uint64)),
+            array_of(rows.loss_mask.sum(axis=1, dtype=np.int32)),
+            array_of(np.array([xxhash.xxh3_64_intdigest(row) for row in canonical], np.uint64)),
         ],
         schema=SCHEMA,
     )
-
-
-def _array(values: npt.NDArray[Any]) -> pa.Array:
-    # pa.array would do, but imports pandas first, which takes longer than a small build.
-    buffer = pa.py_buffer(np.ascontiguousarray(values))
-    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, buffer])
 
 
 def from_table(table: pa.Table, row_tokens: int, where: str) -> Rows:
@@ -134,16 +129,6 @@ def _lengths(table: pa.Table, name: str) -> npt.NDArray[np.int64]:
     import pyarrow.compute as pc
 
     return column_values(pc.list_value_length(table.column(name))).astype(np.int64)
-
-
-def column_values(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
-    """The numbers of a column without nulls."""
-    # column.to_numpy() would do, but imports pandas first, which takes longer than to read a small build.
-    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    dtype = array.type.to_pandas_dtype()
-    if len(array) == 0:
-        return np.zeros(0, dtype)
-    return np.frombuffer(array.buffers()[1], dtype)[array.offset : array.offset + len(array)]
 
 
 def concat(parts: Sequence[Rows]) -> Rows:

@@ -14,6 +14,7 @@ import numpy as np
 import xxhash
 from pydantic import ValidationError
 
+from databuild.arrow import column_values
 from databuild.config import BuildSpec
 from databuild.errors import SourceError, UsageError
 from databuild.outdir import ENVIRONMENT, MANIFEST, temporary_folder
@@ -23,7 +24,6 @@ from databuild.rows import (
     ROWS_PER_SHARD,
     Digests,
     canonical_bytes,
-    column_values,
     damaged,
     read_groups,
     select,

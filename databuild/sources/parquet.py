@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from databuild.arrow import column_values
 from databuild.errors import SourceError
 from databuild.sources.base import RAW, ROLE_CODES
 from databuild.sources.columns import ColumnMap, needed_columns
@@ -223,14 +224,14 @@ def _add_columns(batch: pa.RecordBatch, spool: SpoolWriter, mapping: ColumnMap) 
 def _is_null(values: pa.Array) -> npt.NDArray[np.bool_]:
     if values.null_count == 0:
         return np.zeros(len(values), bool)
-    nulls: npt.NDArray[np.bool_] = values.is_null().to_numpy(zero_copy_only=False)
+    nulls: npt.NDArray[np.bool_] = column_values(values.is_null()) > 0
     return nulls
 
 
 def _lengths(lists: pa.Array) -> npt.NDArray[np.int64]:
     """int64: the length of each list, 0 for null."""
     lengths = pc.fill_null(pc.list_value_length(lists), 0)
-    result: npt.NDArray[np.int64] = lengths.to_numpy(zero_copy_only=False).astype(np.int64)
+    result: npt.NDArray[np.int64] = column_values(lengths).astype(np.int64)
     return result
 
 
@@ -244,7 +245,7 @@ def _role_codes(roles: pa.Array, mapping: ColumnMap) -> npt.NDArray[np.uint8]:
     names = mapping.get("roles") or {}
     values = [names.get(value, value) for value in encoded.dictionary.to_pylist()]
     table = np.array([*(ROLE_CODES.get(value, RAW) for value in values), RAW], np.uint8)
-    indices = pc.fill_null(encoded.indices, len(values)).to_numpy(zero_copy_only=False)
+    indices = column_values(pc.fill_null(encoded.indices, len(values)))
     codes: npt.NDArray[np.uint8] = table[indices]
     return codes
 
