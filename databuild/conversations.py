@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from databuild.encode import Encoder
+from databuild.encode import Encoder, fixed_texts_error
 from databuild.pieces import How
 from databuild.sources.base import RAW, ConversationBatch
 from databuild.sources.columns import map_record
@@ -19,6 +19,7 @@ from databuild.sources.jsonl import read_records
 from databuild.tokenizer import load_tokenizer
 from masks import deepseek_v4, policy
 from masks.conversation import Conversation, Rejection
+from masks.fixed_texts import FixedTextsError
 from masks.parse import parse
 from masks.segments import Segment
 
@@ -55,9 +56,11 @@ def explain_file(path: Path, how: How) -> Iterator[dict[str, Any]]:
 
 def explained(conversation: Conversation, how: How) -> list[dict[str, Any]]:
     """The segments of a conversation: kind, message, text, special, trained, why."""
-    segments = deepseek_v4.render(conversation, how.options)
-    silenced = frozenset(m.index for m in conversation.messages if m.silenced and m.index is not None)
-    flags = policy.trained(segments, how.mask_type, silenced=silenced)
+    try:
+        segments = deepseek_v4.render(conversation, how.options)
+    except FixedTextsError as error:
+        raise fixed_texts_error(error) from error
+    flags = policy.trained(segments, how.mask_type, silenced=conversation.silenced)
     return [
         {
             "kind": segment.kind.value,
@@ -65,7 +68,7 @@ def explained(conversation: Conversation, how: How) -> list[dict[str, Any]]:
             "text": deepseek_v4.text_of([segment]),
             "special": segment.token_id is not None,
             "trained": flag,
-            "why": policy.why(segment, how.mask_type, flag, silenced),
+            "why": policy.why(segment, how.mask_type, flag, conversation.silenced),
         }
         for segment, flag in zip(segments, flags, strict=True)
     ]

@@ -79,7 +79,7 @@ class Encoder:
         try:
             body = make_pieces(batch, self._how, excluded)
         except FixedTextsError as error:
-            raise _fixed_texts_error(error) from error
+            raise fixed_texts_error(error) from error
         has_bos, has_separator = self._has_bos(len(body.counts)), self._has_separator(body)
         counts = body.counts + has_bos + has_separator
         ends = np.cumsum(counts)
@@ -227,12 +227,13 @@ def _owners(body: Pieces) -> npt.NDArray[np.int64]:
     return owners
 
 
-def _fixed_texts_error(error: FixedTextsError) -> UsageError | IntegrityError:
+def fixed_texts_error(error: FixedTextsError) -> UsageError | IntegrityError:
+    """The error for a user whose conversations need the official texts, which are missing or other ones."""
     if error.found is None:
         return UsageError(
             "tools and the max reasoning effort need the official texts of the V4 format",
             expected="the package deepseek-recipe",
-            next_step="pip install 'databuild[tools]'",
+            next_step="pip install deepseek-recipe==0.2.0 (the extra `tools`)",
         )
     return IntegrityError(
         str(error), expected=error.expected, found=error.found, next_step="pip install deepseek-recipe==0.2.0"

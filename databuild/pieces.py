@@ -200,10 +200,9 @@ def _general(record: dict[str, object], how: How) -> tuple[list[_Example] | Reje
     if isinstance(rendered, Rejection):
         return rendered, 0
     examples, notes = rendered
-    silenced = frozenset(m.index for m in parsed.messages if m.silenced and m.index is not None)
     made = []
     for example in examples:
-        flags = policy.trained(example.segments, how.mask_type, silenced=silenced, only=example.only)
+        flags = policy.trained(example.segments, how.mask_type, silenced=parsed.silenced, only=example.only)
         made.append(_example(example.segments[1:], flags[1:], how.full_vocabulary))
     return made, sum(NOTE_BIT[note] for note in notes)
 

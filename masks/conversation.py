@@ -84,6 +84,11 @@ class Conversation:
     messages: tuple[Message, ...]
     notes: frozenset[Note] = frozenset()
 
+    @property
+    def silenced(self) -> frozenset[int]:
+        """Indices of the messages that ask not to be trained."""
+        return frozenset(m.index for m in self.messages if m.silenced and m.index is not None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejection:

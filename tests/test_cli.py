@@ -510,3 +510,17 @@ def test_torch_is_never_imported(made, tmp_path):
         env=os.environ | {"PYTHONPATH": str(tmp_path)}, cwd=made, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.parametrize("more", [[], ["--explain"]], ids=["encode", "explain"])
+def test_tools_without_the_official_texts_say_what_to_install(cli, tmp_path, monkeypatch, more):
+    from masks import fixed_texts
+
+    fixed_texts.fixed_texts.cache_clear()
+    monkeypatch.setitem(sys.modules, "deepseek_recipe", None)
+    path = tmp_path / "tools.jsonl"
+    record = {"messages": [{"role": "user", "content": "hi"}], "tools": [{"name": "f"}]}
+    path.write_text(json.dumps(record) + "\n")
+    block = cli("encode", path, *more).error(2, "usage")
+    assert "deepseek-recipe" in block["expected"] and "pip install deepseek-recipe" in block["next"]
+    fixed_texts.fixed_texts.cache_clear()

@@ -28,11 +28,6 @@ _MAX_STRETCHES = 256
 _UNREADABLE = (pa.ArrowException, OSError, ValueError, OverflowError)
 
 
-def count_rows(path: Path) -> int:
-    """Rows of a shard, from its footer."""
-    return int(_opened(path).metadata.num_rows)
-
-
 def read_parquet(path: Path, spool: SpoolWriter, mapping: ColumnMap | None) -> None:
     """Add every row of the file; SourceError (exit 3) names file and row group of what cannot be read."""
     file = _opened(path)

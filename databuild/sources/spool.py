@@ -93,11 +93,6 @@ class Spool:
                 self._text_map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self._text = memoryview(self._text_map if self._text_map is not None else b"")
 
-    @property
-    def text_bytes(self) -> int:
-        """Size of all texts in bytes of UTF-8."""
-        return len(self._text)
-
     def take(self, indices: npt.NDArray[np.int64]) -> ConversationBatch:
         """The conversations at these rows, in this order."""
         first = np.where(indices > 0, self._row_ends[indices - 1], 0)
