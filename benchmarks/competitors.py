@@ -112,7 +112,7 @@ def digest_of(ids, mask):
 def ours(paths, clock, workers):
     """`databuild fixed` whole: checks, rows, hashes, parquet, manifest."""
     from databuild.build import build
-    from databuild.cli import _set_workers
+    from databuild.commands.app import set_workers
     from databuild.config import RunOptions
     from databuild.gate import gated_engine
     from databuild.recipe import fixed_options
@@ -120,7 +120,7 @@ def ours(paths, clock, workers):
     from databuild.sources.open import parse_source
     from databuild.tokenizer import load_tokenizer
 
-    _set_workers(workers)
+    set_workers(workers)
     tokenizer = load_tokenizer()
     gated_engine(tokenizer)
     import databuild.build as building

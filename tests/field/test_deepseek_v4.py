@@ -34,7 +34,7 @@ from field_support import (
 from streams import build_in_memory, tokenizer
 from support import records, write_jsonl
 
-from databuild import cli as command_line
+from databuild.commands import fixed as command_line
 from databuild.config import BuildSpec
 from databuild.errors import UsageError
 from databuild.recipe import check_options

@@ -1,0 +1,12 @@
+"""The commands, a module each: parse, call, print. Nothing slow is imported before its use.
+
+They register in the order of the help.
+"""
+
+# isort: off
+from databuild.commands import fixed
+from databuild.commands import verify
+from databuild.commands import inspect
+from databuild.commands import encode
+
+__all__ = ["encode", "fixed", "inspect", "verify"]
