@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import torch
@@ -25,6 +26,26 @@ def undo_zigzag(gathered: Tensor, cp_size: int, dim: int) -> Tensor:
     """The row in order, from the parts of all ranks one after another."""
     chunks = gathered.chunk(2 * cp_size, dim)
     return torch.cat([*chunks[0::2], *reversed(chunks[1::2])], dim)
+
+
+def document_ids(bounds: Tensor, rows: int, row_tokens: int) -> Tensor:
+    """int64[rows, row_tokens]: the number of each token's document, counted over the micro-batch.
+
+    bounds int32[d + 1]: where the documents of the rows, one row after another, begin, and the end of the last.
+    """
+    tokens = torch.arange(rows * row_tokens, device=bounds.device, dtype=bounds.dtype)
+    return torch.bucketize(tokens, bounds[1:], right=True).view(rows, row_tokens)
+
+
+def varlen_bounds(bounds: Tensor, row_tokens: int, first: int, queries: int) -> tuple[Tensor, Tensor]:
+    """(of the queries, of the keys) int32[d + 1] each, for a kernel that aligns the ends of both in every document.
+
+    The queries are positions first..first + queries of each row, the keys 0..first + queries, rows one after another. A
+    document outside has no queries, and what follows the queries no keys. Nothing here waits for the GPU.
+    """
+    row, position = bounds // row_tokens, bounds % row_tokens
+    keys = first + queries
+    return row * queries + (position - first).clamp(0, queries), row * keys + position.clamp(max=keys)
 
 
 def causal_mask(doc_ids: Tensor, first_query: int, queries: int, keys: int) -> Tensor:
@@ -91,7 +112,8 @@ class CoreAttention(MegatronModule):
     def forward(self, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **_: Any) -> Tensor:
         """[s, b, heads * value_dim] from query, key and value [s, b, heads or groups, dim]; s is this rank's part of the row.
 
-        attention_mask: doc_ids int[b, S] of the whole row for attention within documents, None for the whole row.
+        attention_mask: int32[d + 1], where the documents of the micro-batch's whole rows begin and end, as document_ids takes
+        it, for attention within documents; None for the whole row.
         """
         if self.shared_key_dim and self.tp_group.size() > 1:
             own, shared = key.split([key.shape[-1] - self.shared_key_dim, self.shared_key_dim], -1)
@@ -108,28 +130,42 @@ class CoreAttention(MegatronModule):
             )
         q, k, v = (x.permute(1, 2, 0, 3) for x in (query, key, value))
         if cp_size == 1:
-            out = self._attend(q, k, v, attention_mask, 0)
+            out = self._attend(q, k, v, attention_mask, 0, q.shape[2])
         else:
             chunk = q.shape[2] // 2
             rank = self.cp_group.rank()
             parts = [(q[:, :, :chunk], rank), (q[:, :, chunk:], 2 * cp_size - 1 - rank)]
-            out = torch.cat([self._attend(part, k, v, attention_mask, i * chunk) for part, i in parts], 2)
+            whole = 2 * cp_size * chunk
+            out = torch.cat([self._attend(part, k, v, attention_mask, i * chunk, whole) for part, i in parts], 2)
         out = out[..., :value_dim].permute(2, 0, 1, 3)
         return out.reshape(out.shape[0], out.shape[1], -1)
 
-    def _attend(self, q: Tensor, k: Tensor, v: Tensor, doc_ids: Tensor | None, first: int) -> Tensor:
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor, bounds: Tensor | None, first: int, row_tokens: int) -> Tensor:
         """Attention of queries [b, heads, n, dim] at positions first.. to the keys before them."""
         queries, keys = q.shape[2], first + q.shape[2]
         k, v = k[:, :, :keys], v[:, :, :keys]
         grouped = q.shape[1] != k.shape[1]
-        if doc_ids is None and keys == queries:
+        if bounds is None and keys == queries:
             return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=self.scale, enable_gqa=grouped)
         if grouped:
             k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
-        if doc_ids is not None:
-            mask: Any = causal_mask(doc_ids, first, queries, keys)
+        if bounds is not None and q.is_cuda and q.dtype != torch.float32:
+            return self._attend_by_document(q, k, v, varlen_bounds(bounds, row_tokens, first, queries))
+        if bounds is not None:
+            mask: Any = causal_mask(document_ids(bounds, q.shape[0], row_tokens), first, queries, keys)
         elif q.is_cuda:
             mask = causal_lower_right(queries, keys)  # keeps the flash kernel
         else:
             mask = torch.ones(queries, keys, dtype=torch.bool).tril(first)
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=self.scale)
+
+    def _attend_by_document(self, q: Tensor, k: Tensor, v: Tensor, bounds: tuple[Tensor, Tensor]) -> Tensor:
+        """The flash kernel for sequences of any lengths: time and memory of the documents, not of the row."""
+        from torch.nn.attention.varlen import varlen_attn  # needs a build of torch for GPUs
+
+        flat = (x.transpose(1, 2).flatten(0, 1) for x in (q, k, v))
+        # torch 2.10 names it is_causal, later versions by a window.
+        named = "is_causal" in inspect.signature(varlen_attn).parameters
+        causal: dict[str, Any] = {"is_causal": True} if named else {"window_size": (-1, 0)}
+        out = varlen_attn(*flat, *bounds, q.shape[2], k.shape[2], scale=self.scale, **causal)
+        return out.view(q.shape[0], q.shape[2], *out.shape[1:]).transpose(1, 2)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from train.optim import parts, separate_steps
 RUN_FILE = "checkpoint.json"
 SCHEMA = "databuild/checkpoint/v1"
 SHARDING = "fully_reshardable"
+HASHING = 4  # files at a time
 
 # What may differ between the run that saved and the run that resumes. All else decides the model or its course.
 FREE_KEYS = frozenset(
@@ -199,7 +201,9 @@ def _damaged(where: Path, what: str, found: str | None) -> IntegrityError:
 def _digests_of_all_ranks(path: Path) -> dict[str, str]:
     """{file name: xxh3 digest}, the files shared out over the ranks."""
     names = sorted(entry.name for entry in path.iterdir() if entry.is_file())
-    mine = {name: _digest(path / name) for name in names[dist.get_rank() :: dist.get_world_size()]}
+    own = names[dist.get_rank() :: dist.get_world_size()]
+    with ThreadPoolExecutor(HASHING) as pool:  # reading and hashing both leave the interpreter's lock
+        mine = dict(zip(own, pool.map(lambda name: _digest(path / name), own), strict=True))
     gathered: list[dict[str, str]] = [{} for _ in range(dist.get_world_size())]
     dist.all_gather_object(gathered, mine)
     return {name: digest for part in gathered for name, digest in part.items()}

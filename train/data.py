@@ -41,8 +41,8 @@ class MicroBatch:
     """float32[mbs, S], 0 or 1; 0 at the first position"""
     position_ids: torch.Tensor
     """int64[mbs, S]: 0..S-1, or from 0 at each document under attention: document"""
-    doc_ids: torch.Tensor
-    """int32[mbs, S]: which document of its row a token belongs to, from 0"""
+    doc_bounds: torch.Tensor
+    """int32[d + 1]: where the d documents of the rows, one row after another, begin, and the end of the last, mbs * S"""
 
 
 class RowData:
@@ -104,19 +104,23 @@ class RowData:
         chosen = np.asarray(rows, np.int64)
         ids, mask = self._ids[chosen], self._mask[chosen]
         labels, label_mask = shifted(ids, mask)
-        starts = np.zeros(ids.shape, np.int32)  # 1 where a document begins
-        for i, row in enumerate(chosen.tolist()):
-            starts[i, self._doc_starts[self._doc_offsets[row] : self._doc_offsets[row + 1]]] = 1
-        positions = np.broadcast_to(np.arange(ids.shape[1], dtype=np.int64), ids.shape)
+        size = ids.shape[1]
+        bounds = [
+            self._doc_starts[self._doc_offsets[row] : self._doc_offsets[row + 1]] + i * size
+            for i, row in enumerate(chosen.tolist())
+        ]
+        doc_bounds = np.concatenate([*bounds, [ids.size]]).astype(np.int32)
+        positions = np.broadcast_to(np.arange(size, dtype=np.int64), ids.shape)
         if self.config.attention == "document":
-            positions = positions - np.maximum.accumulate(np.where(starts, positions, 0), axis=1)
+            flat = np.arange(ids.size, dtype=np.int64)
+            positions = (flat - np.repeat(doc_bounds[:-1], np.diff(doc_bounds))).reshape(ids.shape)
         return MicroBatch(
             tokens=torch.from_numpy(ids.astype(np.int64)),
             labels=torch.from_numpy(labels),
             label_mask=torch.from_numpy(label_mask),
             loss_mask=torch.from_numpy(mask.astype(np.float32)),
             position_ids=torch.from_numpy(positions.copy()),
-            doc_ids=torch.from_numpy(starts.cumsum(axis=1, dtype=np.int32) - 1),
+            doc_bounds=torch.from_numpy(doc_bounds),
         )
 
     def document_lengths(self, row: int) -> list[int]:

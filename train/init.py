@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,7 +101,18 @@ def init_weights(model: Any, config: TrainConfig) -> None:
 
     Each is made whole and cut, so that all layouts start equal.
     """
-    loaded = load_hf(config.load_hf) if config.load_hf else None
-    for place, parameter in placed_parameters(model):
-        whole = draw(place, config) if loaded is None else loaded[place.name]
-        parameter.copy_(place.cut(whole))
+    if config.load_hf:
+        loaded = load_hf(config.load_hf)
+        for place, parameter in placed_parameters(model):
+            parameter.copy_(place.cut(loaded[place.name]))
+        return
+    placed = list(placed_parameters(model))
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    workers = max(1, cores // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+    # numpy draws without the interpreter's lock. A few at a time: a whole one may be a gigabyte.
+    with ThreadPoolExecutor(workers) as pool:
+        drawn: deque[Any] = deque()
+        for number, (place, parameter) in enumerate(placed):
+            while number + len(drawn) < len(placed) and len(drawn) < workers:
+                drawn.append(pool.submit(draw, placed[number + len(drawn)][0], config))
+            parameter.copy_(place.cut(drawn.popleft().result()))

@@ -35,11 +35,31 @@ class TrainError(DatabuildError):
     title = "training"
 
 
+class Phases:
+    """How long the parts of a run took besides its steps, in seconds, since the process began at started_at.
+
+    started_at: seconds since the epoch; found out where it is left out.
+    """
+
+    def __init__(self, started_at: float | None = None) -> None:
+        self.started_at = started_at if started_at is not None else _process_start()
+        self.seconds: dict[str, float] = {"imports": time.time() - self.started_at}
+
+    @contextmanager
+    def timed(self, name: str) -> Iterator[None]:
+        """Add the time inside to a phase."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+
+
 class RunLog:
     """The records of one run. Every rank makes one and calls it alike; rank 0 writes, all ranks refuse bad steps.
 
-    started_at: seconds since the epoch at which this process began; found out where it is left out. tensorboard: False
-    leaves it out. Use finish() at the end; without it the step lines are there all the same.
+    phases: what came before, and goes on being timed. tensorboard: False leaves it out. Use finish() at the end; without it
+    the step lines are there all the same.
     """
 
     def __init__(
@@ -49,15 +69,14 @@ class RunLog:
         rank: int,
         world_size: int,
         *,
-        started_at: float | None = None,
+        phases: Phases | None = None,
         tensorboard: bool = True,
     ) -> None:
         self.folder = Path(out_dir)
         self.config = config
         self.rank = rank
         self.world_size = world_size
-        self._started_at = started_at if started_at is not None else _process_start()
-        self._phases = {"before_log": time.time() - self._started_at}
+        self._phases = phases or Phases()
         self._lines: list[dict[str, Any]] = []
         self._file: TextIO | None = None
         self._board: Any = None
@@ -67,15 +86,6 @@ class RunLog:
             self.folder.mkdir(parents=True, exist_ok=True)
             _write(self.folder / "config.yaml", print_config(config))
             _write(self.folder / "stack.json", _json(describe_stack(), indent=2))
-
-    @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """Time a part of the start-up, in seconds, for summary.json."""
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            self._phases[name] = self._phases.get(name, 0.0) + time.perf_counter() - start
 
     def step(
         self,
@@ -137,7 +147,7 @@ class RunLog:
         if self.rank != 0 or self._finished:
             return
         self._finished = True
-        wall_s = time.time() - self._started_at
+        wall_s = time.time() - self._phases.started_at
         summary = summarize(
             self._lines,
             self.config,
@@ -146,7 +156,7 @@ class RunLog:
             window=window,
             attention_flops=attention_flops,
         )
-        _write(self.folder / "summary.json", _json(summary | {"startup_s": self._phases}, indent=2))
+        _write(self.folder / "summary.json", _json(summary | {"phases_s": self._phases.seconds}, indent=2))
         if self._file is not None:
             self._file.close()
         if self._board is not None:
@@ -177,7 +187,7 @@ class RunLog:
         kept = [line for line in read_metrics(path) if line["step"] < first]
         _write(path, "".join(map(_json, kept)))
         self._file = path.open("a", encoding="utf-8")
-        self._phases["to_first_step_end"] = time.time() - self._started_at
+        self._phases.seconds["to_first_step_end"] = time.time() - self._phases.started_at
         self._board = _open_board(self.folder / "tensorboard", first) if self._tensorboard else None
 
     def _to_board(self, line: Mapping[str, Any]) -> None:

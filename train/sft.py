@@ -78,7 +78,7 @@ def _train(
     import torch.distributed as dist
 
     from train.data import RowData
-    from train.logs import RunLog
+    from train.logs import Phases, RunLog
     from train.process import any_rank
     from train.run import Run
     from train.trace import traced
@@ -88,18 +88,24 @@ def _train(
         raise UsageError(
             "the run has checkpoints already", where=str(out), next_step="go on with --resume, or give another --out"
         )
-    run = Run(config, RowData(rows_dir, config))
+    phases = Phases()
+    with phases.timed("rows"):
+        rows = RowData(rows_dir, config)
+    with phases.timed("model"):
+        run = Run(config, rows)
     saved_at = None
     if resume:
-        run.resume(checkpoints)
+        with phases.timed("resume"):
+            run.resume(checkpoints)
         saved_at = run.progress.step
     # Writes to RUN: only once nothing is refused any more.
-    log = RunLog(out, config, dist.get_rank(), dist.get_world_size())
+    log = RunLog(out, config, dist.get_rank(), dist.get_world_size(), phases=phases)
     stop = any_rank(bool(terminated))
     while run.progress.step < config.steps and not stop:
         started = time.perf_counter()
-        with traced(out, profile == run.progress.step + 1):
+        with traced(out, profile == run.progress.step + 1) as trace:
             result = run.step()
+            trace.expert_load = result.expert_load
             torch.cuda.synchronize()
         log.step(
             step=run.progress.step,
@@ -114,10 +120,12 @@ def _train(
         )
         stop = any_rank(bool(terminated))
         if config.save_interval and run.progress.step % config.save_interval == 0:
-            run.save(checkpoints)
+            with phases.timed("save"):
+                run.save(checkpoints)
             saved_at = run.progress.step
     if saved_at != run.progress.step:
-        run.save(checkpoints)
+        with phases.timed("save"):
+            run.save(checkpoints)
     log.finish()
     run.close()
     return TERMINATED if stop else 0

@@ -41,7 +41,7 @@ def connect(model: Any, optimizer: Any) -> None:
 
 
 def _device_batches(config: TrainConfig, batches: Sequence[MicroBatch]) -> Iterator[dict[str, Tensor]]:
-    """The micro-batches as tensors: of each row this context-parallel rank's part, of doc_ids the whole."""
+    """The micro-batches as tensors: of each row this context-parallel rank's part, and all their documents."""
     cp_size = parallel_state.get_context_parallel_world_size()
     cp_rank = parallel_state.get_context_parallel_rank()
     device = torch.cuda.current_device()
@@ -51,7 +51,7 @@ def _device_batches(config: TrainConfig, batches: Sequence[MicroBatch]) -> Itera
             for name in ("tokens", "labels", "label_mask", "position_ids")
         }
         if config.attention == "document":
-            tensors["doc_ids"] = torch.as_tensor(batch.doc_ids).to(device)
+            tensors["doc_bounds"] = torch.as_tensor(batch.doc_bounds).to(device)
         yield tensors
 
 
@@ -60,7 +60,7 @@ def _forward(config: TrainConfig, batches: Iterator[dict[str, Tensor]], model: A
     # An MTP layer shifts labels and mask once more for each token it looks further; without a mask it trains on everything.
     extra = {"loss_mask": batch["label_mask"]} if config.mtp_num_layers else {}
     # RoPE sees only distances, so positions need not restart where attention does.
-    output = model(batch["tokens"], batch["position_ids"], batch.get("doc_ids"), labels=batch["labels"], **extra)
+    output = model(batch["tokens"], batch["position_ids"], batch.get("doc_bounds"), labels=batch["labels"], **extra)
     return output, partial(masked_sum, batch["label_mask"])
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -13,22 +15,39 @@ import torch.distributed as dist
 from train.profile import bound_by
 
 
+@dataclass(slots=True)
+class Traced:
+    """What the step under the trace tells besides: for each layer with experts, how many tokens each of them got."""
+
+    expert_load: Mapping[str, Sequence[float]] | None = None
+
+
 @contextmanager
-def traced(out: Path, wanted: bool) -> Iterator[None]:
-    """Trace what runs inside into OUT/profile/rank-R.json.gz, where wanted; rank 0 says what bounds a step on a GPU."""
+def traced(out: Path, wanted: bool) -> Iterator[Traced]:
+    """Trace what runs inside into OUT/profile/rank-R.json.gz, where wanted.
+
+    On a GPU, rank 0 says what bounds the step and writes the figures to OUT/profile/bound_by.json.
+    """
+    step = Traced()
     if not wanted:
-        yield
+        yield step
         return
     activities = [torch.profiler.ProfilerActivity.CPU]
     if torch.cuda.is_available():
         activities.append(torch.profiler.ProfilerActivity.CUDA)
+        torch.cuda.synchronize()  # what is still running belongs to the step before
     with torch.profiler.profile(activities=activities) as profiler:
-        yield
+        yield step
         if torch.cuda.is_available():
             torch.cuda.synchronize()
     path = out / "profile" / f"rank-{dist.get_rank()}.json.gz"
     path.parent.mkdir(parents=True, exist_ok=True)
     profiler.export_chrome_trace(str(path))
-    if dist.get_rank() == 0:
-        sentence = bound_by(path)["sentence"] if torch.cuda.is_available() else "no GPU, no verdict."
-        print(f"trace of this step: {path}. {sentence}", file=sys.stderr)
+    if dist.get_rank() != 0:
+        return
+    sentence = "no GPU, no verdict."
+    if torch.cuda.is_available():
+        verdict = bound_by(path, expert_load=step.expert_load)
+        (path.parent / "bound_by.json").write_text(json.dumps(verdict, indent=2) + "\n", encoding="utf-8")
+        sentence = verdict["sentence"]
+    print(f"trace of this step: {path}. {sentence}", file=sys.stderr)

@@ -66,7 +66,8 @@ class TinyRows:
         share = rng.uniform(0.1, 0.9, (num_rows, 1))
         self.mask = (rng.random((num_rows, size)) < share).astype(np.uint8)
         self.mask[:, 0] = 0
-        self.docs = np.cumsum(rng.random((num_rows, size)) < 0.1, axis=1).astype(np.int32)
+        self.starts = rng.random((num_rows, size)) < 0.1  # where a document begins
+        self.starts[:, 0] = True
         if target is not None:
             self.mask[:] = 0
             self.mask[:, target] = 1
@@ -94,7 +95,7 @@ class TinyRows:
             label_mask=torch.from_numpy(label_mask),
             loss_mask=torch.from_numpy(mask.astype(np.float32)),
             position_ids=torch.arange(ids.shape[1]).expand(ids.shape).contiguous(),
-            doc_ids=torch.from_numpy(self.docs[rows]),
+            doc_bounds=torch.from_numpy(np.append(np.flatnonzero(self.starts[rows]), ids.size).astype(np.int32)),
         )
 
 

@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("megatron.core")
 
-from train.attention import causal_mask, undo_zigzag, zigzag  # noqa: E402
+from train.attention import causal_mask, document_ids, undo_zigzag, varlen_bounds, zigzag  # noqa: E402
 from train.init import Place, draw  # noqa: E402
 
 
@@ -26,6 +26,26 @@ def test_zigzag_gives_each_rank_the_same_causal_work() -> None:
 def test_a_query_sees_its_own_document_up_to_itself() -> None:
     mask = causal_mask(torch.tensor([[0, 0, 1, 1]]), 1, 3, 4)[0, 0]
     assert mask.int().tolist() == [[1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 1, 1]]
+
+
+@pytest.mark.parametrize("first, queries", [(0, 12), (0, 3), (3, 3), (6, 3), (9, 3)])
+def test_the_bounds_of_the_kernel_give_the_dense_mask(first: int, queries: int) -> None:
+    """Ends aligned in every document, as the flash kernel does: a query sees what the dense mask lets it see."""
+    generator = torch.Generator().manual_seed(first + queries)
+    for _ in range(50):
+        begins = torch.rand(2, 12, generator=generator) < 0.3
+        begins[:, 0] = True
+        bounds = torch.cat([begins.flatten().nonzero()[:, 0], torch.tensor([24])]).int()
+        ids = document_ids(bounds, 2, 12)
+        assert torch.equal(ids.flatten(), begins.flatten().cumsum(0) - 1)
+        seen = torch.zeros(2 * queries, 2 * (first + queries), dtype=torch.bool)
+        of_queries, of_keys = varlen_bounds(bounds, 12, first, queries)
+        assert of_queries.dtype == of_keys.dtype == torch.int32
+        for q, q_end, k, k_end in zip(of_queries[:-1], of_queries[1:], of_keys[:-1], of_keys[1:], strict=True):
+            rows, columns = int(q_end - q), int(k_end - k)
+            seen[q:q_end, k:k_end] = torch.ones(rows, columns, dtype=torch.bool).tril(columns - rows)
+        dense = causal_mask(ids, first, queries, first + queries)[:, 0]
+        assert torch.equal(seen, torch.block_diag(*dense).bool())
 
 
 def test_swiglu_weights_are_cut_in_gate_and_value() -> None:

@@ -69,21 +69,23 @@ def test_the_ranks_of_a_step_see_each_row_of_the_global_batch_once(build, rows, 
 def test_a_micro_batch_is_the_row_shifted_once(build, rows):
     data = RowData(build, make_config())
     (batch, *_) = data.micro_batches(5, 0, 1)
+    starts = starts_of(rows, 5)
     assert {name: (getattr(batch, name).dtype, tuple(getattr(batch, name).shape)) for name in vars(batch)} == {
         "tokens": (torch.int64, (1, S)),
         "labels": (torch.int64, (1, S)),
         "label_mask": (torch.float32, (1, S)),
         "loss_mask": (torch.float32, (1, S)),
         "position_ids": (torch.int64, (1, S)),
-        "doc_ids": (torch.int32, (1, S)),
+        "doc_bounds": (torch.int32, (len(starts) + 1,)),
     }
     ids, mask = rows.input_ids[5].tolist(), rows.loss_mask[5].tolist()
     assert batch.labels[0].tolist() == [*ids[1:], 0]
     assert batch.label_mask[0].tolist() == [*mask[1:], 0]
     assert batch.loss_mask[0].tolist() == mask
     assert batch.position_ids[0].tolist() == list(range(S))
-    starts = starts_of(rows, 5)
-    assert batch.doc_ids[0].tolist() == [sum(s <= t for s in starts) - 1 for t in range(S)]
+    assert batch.doc_bounds.tolist() == [*starts, S]
+    both = data.batch([5, 6])
+    assert both.doc_bounds.tolist() == [*starts, *(S + start for start in starts_of(rows, 6)), 2 * S]
 
 
 def test_documents_count_from_zero_under_document_attention(build, rows):
@@ -95,7 +97,7 @@ def test_documents_count_from_zero_under_document_attention(build, rows):
         expected = [t - max(s for s in starts if s <= t) for t in range(S)]
         assert batch.position_ids[0].tolist() == expected
         assert not batch.loss_mask[0][starts].any()
-        assert data.document_lengths(row) == np.bincount(batch.doc_ids[0].numpy()).tolist()
+        assert data.document_lengths(row) == np.diff(batch.doc_bounds).tolist()
 
 
 def test_a_document_never_trains_its_first_token_under_document_attention(build, rows, tmp_path):

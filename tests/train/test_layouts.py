@@ -242,7 +242,10 @@ def reference_loss(config: TrainConfig, stored: dict[str, np.ndarray], batch) ->
     w = {name: torch.from_numpy(value).double() for name, value in stored.items()}
     rms = lambda x, name: torch.nn.functional.rms_norm(x, x.shape[-1:], w[f"{name}.weight"], config.norm_epsilon)  # noqa: E731
     heads, groups, dim = config.num_attention_heads, config.query_groups, config.head_dim
-    docs = batch.doc_ids if config.attention == "document" else torch.zeros_like(batch.doc_ids)
+    starts = torch.zeros(batch.tokens.numel(), dtype=torch.int64)
+    if config.attention == "document":
+        starts[batch.doc_bounds[:-1].long()] = 1
+    docs = starts.cumsum(0).view(batch.tokens.shape)
     seen = (docs[:, :, None] == docs[:, None]).tril()  # [rows, query, key]
     positions = seen.sum(-1) - 1
     angle = (positions[..., None] * config.rotary_base ** (-torch.arange(0, dim, 2).double() / dim)).repeat(1, 1, 2)
