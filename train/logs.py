@@ -101,11 +101,13 @@ class RunLog:
         peak_allocated_gib: float | None = None,
         peak_reserved_gib: float | None = None,
         expert_load: Mapping[str, Sequence[float]] | None = None,
+        profiled: bool = False,
     ) -> None:
         """Record one step; TrainError if it had no targets, or its loss or gradient norm is not finite.
 
         tokens: row tokens of the global batch. Peaks: of this rank's GPU since the process began, asked from torch where
-        left out. expert_load: for each layer with experts, how many tokens each of them got.
+        left out. expert_load: for each layer with experts, how many tokens each of them got. profiled: the step ran under
+        the profiler, so that its time says nothing.
         """
         self._refuse(step, loss, grad_norm, num_targets)
         if self.rank != 0:
@@ -131,6 +133,8 @@ class RunLog:
             line["expert_load"] = {
                 name: {"max": float(max(load)), "mean": sum(load) / len(load)} for name, load in expert_load.items()
             }
+        if profiled:
+            line["profiled"] = True
         assert self._file is not None
         self._file.write(_json(line))
         self._file.flush()

@@ -20,7 +20,7 @@ DEVICE_WORK = (KERNEL, "gpu_memcpy", "gpu_memset")
 STEP_NAME = "ProfilerStep#"
 
 IDLE_SHARE = 0.3  # of the window: above it the GPU waits for the host
-SHORT_KERNEL_US = 20.0  # launching takes about 5 us of host time: kernels of this mean length cannot hide it
+LAUNCH_US = 20.0  # of host time for a kernel that PyTorch launches, backward and Python included: 20 to 50 seen
 COMMUNICATION_SHARE = 0.2  # of the window, with nothing else running
 IMBALANCE = 1.5  # largest over mean load of the experts of a layer
 
@@ -44,11 +44,14 @@ def bound_by(
     *,
     expert_load: Mapping[str, Sequence[float]] | None = None,
     window: Interval | None = None,
+    step_time_s: float | None = None,
 ) -> dict[str, Any]:
     """What a step waits for: figures of the window, `bound_by` as one word, and `sentence` for a person.
 
     window: (start, end) in microseconds; else from the first to the last ProfilerStep, else all work of the GPU.
-    Shares are of the window, averaged over the GPUs in the trace. expert_load: for each layer, tokens of each expert.
+    Shares are of the window, averaged over the GPUs in the trace. step_time_s: how long the step takes without the profiler,
+    which makes the host slower and not the GPU; where it is shorter than the window, shares are of it. expert_load: for
+    each layer, tokens of each expert.
     SourceError if the trace has no work of a GPU in the window.
     """
     if isinstance(trace, (str, Path)):
@@ -62,8 +65,12 @@ def bound_by(
             "the trace has no work of a GPU" + (" in the window" if work else ""),
             next_step="profile with ProfilerActivity.CUDA, at least one whole step",
         )
+    whole = span[1] - span[0]
+    if step_time_s is not None:
+        whole = min(whole, step_time_s * 1e6)
     shares = [
-        _shares([e for e in inside if _device(e) == device], span) for device in sorted(set(map(_device, inside)))
+        _shares([e for e in inside if _device(e) == device], span, whole)
+        for device in sorted(set(map(_device, inside)))
     ]
     idle, communication, exposed = (sum(values) / len(shares) for values in zip(*shares, strict=True))
     kernels = [event for event in inside if event["cat"] == KERNEL]
@@ -71,6 +78,7 @@ def bound_by(
     imbalance = {name: load_imbalance(load) for name, load in (expert_load or {}).items()}
     figures = {
         "window_us": span[1] - span[0],
+        "step_us": whole,
         "gpus": len(shares),
         "kernel_launches": len(kernels),
         "kernel_mean_us": mean_us,
@@ -79,7 +87,7 @@ def bound_by(
         "exposed_communication_share": exposed,
         "expert_imbalance": imbalance,
     }
-    name, sentence = _verdict(len(kernels), mean_us, idle, exposed, imbalance)
+    name, sentence = _verdict(len(kernels) / len(shares), mean_us, idle * whole, idle, exposed, imbalance)
     return {"bound_by": name, "sentence": sentence, **figures}
 
 
@@ -111,31 +119,30 @@ def length(intervals: Iterable[Interval]) -> float:
     return sum(end - start for start, end in merged(intervals))
 
 
-def _shares(events: Sequence[Mapping[str, Any]], span: Interval) -> tuple[float, float, float]:
-    """(idle, communication, communication with nothing else running) of one GPU, as shares of the window."""
-    whole = span[1] - span[0]
+def _shares(events: Sequence[Mapping[str, Any]], span: Interval, whole: float) -> tuple[float, float, float]:
+    """(idle, communication, communication with nothing else running) of one GPU in a span, as shares of whole us."""
     communication = clip((_interval(e) for e in events if _is_communication(e)), span)
     other = clip((_interval(e) for e in events if not _is_communication(e)), span)
     busy = length([*communication, *other])
-    return 1 - busy / whole, length(communication) / whole, (busy - length(other)) / whole
+    return max(0.0, 1 - busy / whole), length(communication) / whole, (busy - length(other)) / whole
 
 
 def _verdict(
-    launches: int, mean_us: float, idle: float, exposed: float, imbalance: Mapping[str, float]
+    launches: float, mean_us: float, idle_us: float, idle: float, exposed: float, imbalance: Mapping[str, float]
 ) -> tuple[str, str]:
     worst = max(imbalance, key=lambda name: imbalance[name], default=None)
     uneven = ""
     if worst is not None and imbalance[worst] > IMBALANCE:
         uneven = f" The busiest expert of {worst} gets {imbalance[worst]:.1f} times the mean."
-    if idle > IDLE_SHARE and mean_us < SHORT_KERNEL_US:
+    if idle > IDLE_SHARE and launches * LAUNCH_US > idle_us / 2:
         return "launches", (
-            f"The GPU is idle {idle:.0%} of the step, between {launches:,} kernels of {mean_us:.1f} us: the host cannot "
+            f"The GPU is idle {idle:.0%} of the step, between {launches:,.0f} kernels of {mean_us:.1f} us: the host cannot "
             f"launch them fast enough. Larger micro-batches, less tensor parallelism or fewer, grouped kernels help.{uneven}"
         )
     if idle > IDLE_SHARE:
         return "host", (
-            f"The GPU is idle {idle:.0%} of the step though its kernels are long ({mean_us:.0f} us): it waits for the host, "
-            f"for data, or for a pipeline stage.{uneven}"
+            f"The GPU is idle {idle:.0%} of the step though it has only {launches:,.0f} kernels: it waits for the host, for "
+            f"data, or for a pipeline stage.{uneven}"
         )
     if exposed > COMMUNICATION_SHARE:
         return "communication", (

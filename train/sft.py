@@ -100,13 +100,15 @@ def _train(
         saved_at = run.progress.step
     # Writes to RUN: only once nothing is refused any more.
     log = RunLog(out, config, dist.get_rank(), dist.get_world_size(), phases=phases)
-    stop = any_rank(bool(terminated))
+    stop, step_time_s = any_rank(bool(terminated)), None
     while run.progress.step < config.steps and not stop:
         started = time.perf_counter()
-        with traced(out, profile == run.progress.step + 1) as trace:
+        profiled = profile == run.progress.step + 1
+        with traced(out, profiled, step_time_s) as trace:
             result = run.step()
             trace.expert_load = result.expert_load
             torch.cuda.synchronize()
+        step_time_s = time.perf_counter() - started
         log.step(
             step=run.progress.step,
             loss=result.loss,
@@ -114,9 +116,10 @@ def _train(
             lr=result.lr,
             num_targets=result.num_targets,
             tokens=config.tokens_per_step,
-            step_time_s=time.perf_counter() - started,
+            step_time_s=step_time_s,
             consumed_rows=run.progress.consumed_rows,
             expert_load=result.expert_load,
+            profiled=profiled,
         )
         stop = any_rank(bool(terminated))
         if config.save_interval and run.progress.step % config.save_interval == 0:

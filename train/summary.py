@@ -37,13 +37,13 @@ def summarize(
     window: tuple[int, int] | None = None,
     attention_flops: float | None = None,
 ) -> dict[str, Any]:
-    """The figures of the steps in window (first, last; both count), and of the whole process.
+    """The figures of the steps in window (first, last; both count) but those that were profiled, and of the whole process.
 
     lines: of metrics.jsonl, in order. wall_s: seconds from the start of the process to its end. attention_flops: per token,
     for attention: document, where they depend on the rows. A figure whose inputs are not there has the value null.
     """
     window = window or default_window(lines)
-    chosen = [line for line in lines if window and window[0] <= line["step"] <= window[1]]
+    chosen = [line for line in lines if window and window[0] <= line["step"] <= window[1] and not line.get("profiled")]
     times = [float(line["step_time_s"]) for line in chosen]
     tokens, seconds = sum(line["tokens"] for line in chosen), sum(times)
     speed = tokens / (seconds * num_gpus) if chosen else None

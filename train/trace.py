@@ -23,8 +23,8 @@ class Traced:
 
 
 @contextmanager
-def traced(out: Path, wanted: bool) -> Iterator[Traced]:
-    """Trace what runs inside into OUT/profile/rank-R.json.gz, where wanted.
+def traced(out: Path, wanted: bool, step_time_s: float | None) -> Iterator[Traced]:
+    """Trace what runs inside into OUT/profile/rank-R.json.gz, where wanted. step_time_s: of the step before, untraced.
 
     On a GPU, rank 0 says what bounds the step and writes the figures to OUT/profile/bound_by.json.
     """
@@ -47,7 +47,7 @@ def traced(out: Path, wanted: bool) -> Iterator[Traced]:
         return
     sentence = "no GPU, no verdict."
     if torch.cuda.is_available():
-        verdict = bound_by(path, expert_load=step.expert_load)
+        verdict = bound_by(path, expert_load=step.expert_load, step_time_s=step_time_s)
         (path.parent / "bound_by.json").write_text(json.dumps(verdict, indent=2) + "\n", encoding="utf-8")
         sentence = verdict["sentence"]
     print(f"trace of this step: {path}. {sentence}", file=sys.stderr)

@@ -170,6 +170,15 @@ def test_the_summary_of_a_run(tmp_path):
     assert load_config(tmp_path / "config.yaml") == CONFIG
 
 
+def test_a_profiled_step_is_no_part_of_the_window():
+    lines = [{"step": k, "loss": 1.0, "tokens": 64, "step_time_s": 1.0} for k in range(1, 12)]
+    lines[8] |= {"profiled": True, "step_time_s": 9.0}
+    figures = summarize(lines, CONFIG, num_gpus=1, wall_s=60.0)["figures"]
+    assert figures["step_time_mean_s"]["value"] == 1.0
+    assert figures["step_time_mean_s"]["inputs"]["steps"] == 5
+    assert figures["tokens_per_s_per_gpu"]["value"] == 64
+
+
 def test_figures_without_their_inputs_are_null():
     lines = [{"step": 3, "loss": 1.0, "tokens": 64, "step_time_s": 2.0}]
     bare = CONFIG.model_copy(update={"peak_tflops": None, "price_per_gpu_hour": None})

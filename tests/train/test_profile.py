@@ -100,8 +100,21 @@ def test_many_short_kernels_are_bound_by_launching_them():
     assert "idle 80%" in found["sentence"] and "100 kernels of 2.0 us" in found["sentence"]
 
 
-def test_long_kernels_with_gaps_wait_for_the_host():
+def test_gaps_that_no_launching_explains_wait_for_the_host():
     assert bound_by(trace(step(0, 1000), kernel(0, 300), kernel(500, 100)))["bound_by"] == "host"
+
+
+def test_the_time_the_profiler_adds_is_no_idle_time():
+    """A step of 780 us, seen as 1,258 us under the profiler, with 360 us of work."""
+    events = trace(step(0, 1258), *(kernel(30 * i, 9) for i in range(40)))
+    found = bound_by(events, step_time_s=780e-6)
+    assert (found["window_us"], found["step_us"]) == (1258, 780)
+    assert found["idle_share"] == pytest.approx(1 - 360 / 780)
+    assert found["bound_by"] == "launches"
+    assert (
+        bound_by(events, step_time_s=5.0)["step_us"] == 1258
+    )  # a slower step, such as one that compiled, says nothing
+    assert bound_by(events, step_time_s=300e-6)["idle_share"] == 0
 
 
 def test_a_busy_gpu_computes():
