@@ -81,6 +81,11 @@ def needed_columns(mapping: ColumnMap | None) -> tuple[list[str], list[str]]:
     return [mapping.get("messages", "messages")], optional
 
 
+def named_columns(mapping: ColumnMap | None) -> list[str]:
+    """The columns that --columns names though a record may lack them; a file that has none of such a name is a mistake."""
+    return [mapping[key] for key in ("system", "id", "source", "tools") if key in mapping] if mapping else []
+
+
 def map_record(record: Mapping[str, Any], mapping: ColumnMap | None) -> dict[str, Any]:
     """A record of the user's shape -> `{"id", "messages", "source", "tools"}`; values are moved, never changed."""
     mapping = mapping or {}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import codecs
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,13 @@ _BLOCK = 1 << 20
 _BOM = b"\xef\xbb\xbf"
 
 
-def read_jsonl(path: Path, spooler: RecordSpooler, required: list[str]) -> None:
-    """Add every record of the file; SourceError (exit 3) names file, line and byte of what cannot be read."""
+def read_jsonl(path: Path, spooler: RecordSpooler, required: list[str], named: Iterable[str] = ()) -> None:
+    """Add every record of the file; SourceError (exit 3) names file, line and byte of what cannot be read.
+
+    required: what the first record must have. named: what one of them must have.
+    """
     seen_required = False
+    unseen = set(named)
     for position, record in read_records(path):
         if not isinstance(record, dict):
             raise SourceError(
@@ -39,7 +43,15 @@ def read_jsonl(path: Path, spooler: RecordSpooler, required: list[str]) -> None:
         if not seen_required:
             _check_keys(path, position, record, required)
             seen_required = True
+        if unseen:
+            unseen -= record.keys()
         spooler.add(record)
+    if unseen and seen_required:
+        raise SourceError(
+            f"no record has {' or '.join(sorted(unseen))}",
+            where=path.name,
+            next_step="--columns names it: leave it out, or correct the name",
+        )
 
 
 def read_records(path: Path) -> Iterator[tuple[str, Any]]:

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from databuild.arrow import column_values
 from databuild.errors import SourceError
 from databuild.sources.base import RAW, ROLE_CODES
-from databuild.sources.columns import ColumnMap, needed_columns
+from databuild.sources.columns import ColumnMap, named_columns, needed_columns
 from databuild.sources.records import RecordSpooler
 from databuild.sources.spool import SpoolWriter
 
@@ -94,12 +94,13 @@ def _first_line(error: BaseException) -> str:
 
 def _columns(path: Path, schema: pa.Schema, mapping: ColumnMap | None) -> list[str]:
     required, optional = needed_columns(mapping)
-    missing = [name for name in required if name not in schema.names]
+    expected = [*required, *named_columns(mapping)]
+    missing = [name for name in expected if name not in schema.names]
     if missing:
         raise SourceError(
             f"there is no column {' and no column '.join(missing)}",
             where=path.name,
-            expected=", ".join(required),
+            expected=", ".join(expected),
             found=", ".join(schema.names) or "no columns",
             next_step="name the columns: --columns sharegpt | openmath | alpaca | messages=…,role=…,content=…",
         )

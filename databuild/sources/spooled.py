@@ -16,7 +16,7 @@ import numpy.typing as npt
 from databuild.errors import OutputError, SourceError
 from databuild.sources import jsonl, parquet
 from databuild.sources.base import ConversationBatch
-from databuild.sources.columns import ColumnMap, needed_columns
+from databuild.sources.columns import ColumnMap, named_columns, needed_columns
 from databuild.sources.records import RecordSpooler
 from databuild.sources.spool import Spool, SpoolWriter
 from manifests.model import SourceFileRecord, SourceRecord
@@ -139,7 +139,7 @@ def _read(file: LocalFile, writer: SpoolWriter, mapping: ColumnMap | None) -> No
         parquet.read_parquet(file.path, writer, mapping)
     else:
         spooler = RecordSpooler(writer, mapping)
-        jsonl.read_jsonl(file.path, spooler, needed_columns(mapping)[0])
+        jsonl.read_jsonl(file.path, spooler, needed_columns(mapping)[0], named_columns(mapping))
         spooler.flush()
     if _stat(file.path) != before or before[0] != file.bytes or file.stamp not in (None, before):
         raise SourceError(

@@ -113,6 +113,15 @@ def test_needed_columns():
     )
 
 
+@pytest.mark.parametrize("columns", ["sharegpt,id=uuid", "sharegpt,source=from_where", "sharegpt,tools=functions"])
+def test_a_column_that_is_named_is_there(write, columns):
+    """A typing error would otherwise lose the ids, or the tools, without a word."""
+    name = columns.partition("=")[2]
+    records = [{"conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}]} for _ in range(3)]
+    assert f"{name}" in str(refusal(write(*records), columns=columns))
+    read(write({**records[0], name: None}, {**records[1], name: "x"}, records[2]), columns=columns)  # one is enough
+
+
 # --------------------------------------------------------------------------------------------------------- sharegpt
 
 
