@@ -108,7 +108,7 @@ def _files(folder: Path, manifest: Manifest) -> str:
             raise damaged("a row file is missing", name, "a regular file", ", ".join(sorted(present)))
     if extra := sorted(present - {*names, MANIFEST, ENVIRONMENT}):
         raise damaged("there are files that the manifest does not know", str(folder), None, ", ".join(extra))
-    _arithmetic(manifest)
+    check_arithmetic(manifest)
     for file in manifest.files:
         size = (folder / file.name).stat().st_size
         if size != file.bytes:
@@ -119,7 +119,7 @@ def _files(folder: Path, manifest: Manifest) -> str:
     return f"manifest and {len(names)} row file{'s' * (len(names) != 1)} are what they should be"
 
 
-def _arithmetic(manifest: Manifest) -> None:
+def check_arithmetic(manifest: Manifest) -> None:
     """What a manifest says twice it must say alike."""
     try:
         spec = BuildSpec.model_validate(manifest.spec)

@@ -8,10 +8,14 @@
 
 Big files (LFS) answer with a redirect to a second port, as the real one sends readers to its CDN; the others are
 served in place. Every request is kept in `hub.requests`.
+
+It can be written to with `hub.token`: make a repository or a branch, ask how to upload (large files go to the second
+port, as to the real one's storage), commit. Its large file storage is the older one (LFS), not Xet.
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import re
@@ -29,10 +33,11 @@ LFS_SUFFIXES = (".parquet", ".gz", ".zst", ".jsonl")
 
 @dataclass
 class Fault:
-    """Something that goes wrong. where: info, tree, paths, resolve or cdn. times: how often, None for always.
+    """Something that goes wrong. where: a name of _ROUTES. times: how often, None for always.
 
     status (with headers) answers in place of the file; cut_after closes the connection after so many bytes of the body;
-    lie flips a byte of the body; short serves fewer bytes, and says so.
+    lie flips a byte of the body, also of one that is stored; short serves fewer bytes, and says so; after does what was
+    asked before it answers with status.
     """
 
     where: str
@@ -44,6 +49,7 @@ class Fault:
     cut_after: int | None = None
     lie: bool = False
     short: int | None = None
+    after: bool = False
 
 
 @dataclass(frozen=True)
@@ -85,6 +91,9 @@ class HubServer:
         self.refs: dict[tuple[str, str], str] = {}
         self.faults: list[Fault] = []
         self.requests: list[Seen] = []
+        self.token = "hf_writer"  # what may write
+        self.private: set[str] = set()
+        self.stored: dict[str, bytes] = {}  # uploaded large files by the digest that was named for them
         self.answer_commit: str | None = None  # the info call names this commit, whatever was asked
         self.lock = threading.Lock()
         self._hub = _Server(self, cdn=False)
@@ -104,7 +113,12 @@ class HubServer:
 
     def commit(self, name: str, files: Mapping[str, bytes], *, branch: str = "main") -> str:
         """Add a commit that holds exactly these files, move the branch to it, and return its id."""
-        stored = {path: Stored(data, path.endswith(LFS_SUFFIXES)) for path, data in files.items()}
+        return self.move(
+            name, branch, {path: Stored(data, path.endswith(LFS_SUFFIXES)) for path, data in files.items()}
+        )
+
+    def move(self, name: str, branch: str, stored: dict[str, Stored]) -> str:
+        """Commit these files to a branch."""
         text = json.dumps([name, {path: file.oid for path, file in stored.items()}], sort_keys=True)
         commit = hashlib.sha1(text.encode()).hexdigest()
         self.commits[name, commit] = stored
@@ -167,11 +181,21 @@ _ROUTES = [
     ("info", "GET", re.compile(rf"/api/datasets/{_NAME}")),
     ("resolve", "GET", re.compile(rf"/datasets/{_NAME}/resolve/(?P<rev>[^/]+)/(?P<path>.+)")),
     ("cdn", "GET", re.compile(r"/cdn/(?P<sha256>[0-9a-f]{64})")),
+    ("create", "POST", re.compile(r"/api/repos/create")),
+    ("yaml", "POST", re.compile(r"/api/validate-yaml")),
+    ("branch", "POST", re.compile(rf"/api/datasets/{_NAME}/branch/(?P<branch>[^/]+)")),
+    ("preupload", "POST", re.compile(rf"/api/datasets/{_NAME}/preupload/(?P<rev>[^/]+)")),
+    ("lfs", "POST", re.compile(rf"/datasets/{_NAME}\.git/info/lfs/objects/batch")),
+    ("store", "PUT", re.compile(r"/store/(?P<sha256>[0-9a-f]{64})")),
+    ("commit", "POST", re.compile(rf"/api/datasets/{_NAME}/commit/(?P<rev>[^/]+)")),
 ]
+_CDN = ("cdn", "store")
+_WRITES = ("create", "yaml", "branch", "preupload", "lfs", "commit")
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # head and body go in two writes; the second would wait 40 ms for the first
     server: _Server
 
     def log_message(self, format: str, *args: Any) -> None:
@@ -186,23 +210,38 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self._serve()
 
+    def do_PUT(self) -> None:
+        self._serve()
+
     def _serve(self) -> None:
         hub = self.server.hub
         raw, query = urlsplit(self.path).path, parse_qs(urlsplit(self.path).query)
         self.where, self.shown = "other", unquote(raw)
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = self._body()
         for where, method, route in _ROUTES:
             match = route.fullmatch(raw)
             if match and (self.command == method or (self.command == "HEAD" and method == "GET")):
-                if (where == "cdn") != self.server.cdn:
+                if (where in _CDN) != self.server.cdn:
                     continue
                 self.where = where
                 fault = hub.take_fault(where, self.command, self.shown)
-                if fault is not None and fault.status is not None:
+                if fault is not None and fault.status is not None and not fault.after:
                     return self._answer(fault.status, b"no", dict(fault.headers))
+                if where in _WRITES and self.headers.get("authorization") != f"Bearer {hub.token}":
+                    return self._answer(401, b"{}", {"X-Error-Message": "Invalid credentials in Authorization header"})
                 given = {key: unquote(value or "") for key, value in match.groupdict().items()}
                 return getattr(self, f"_{where}")(given, query, body, fault)
         self._answer(404, b"no such page")
+
+    def _body(self) -> bytes:
+        if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
+            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        parts = []
+        while size := int(self.rfile.readline().partition(b";")[0], 16):
+            parts.append(self.rfile.read(size))
+            self.rfile.readline()
+        self.rfile.readline()
+        return b"".join(parts)
 
     def _commit_of(self, given: dict[str, str]) -> str | None:
         hub, name = self.server.hub, given["name"]
@@ -228,7 +267,15 @@ class _Handler(BaseHTTPRequestHandler):
                     entry["lfs"] = {"sha256": file.sha256, "size": len(file.data), "pointerSize": 134}
             siblings.append(entry)
         commit = self.server.hub.answer_commit or commit
-        self._json({"id": given["name"], "sha": commit, "private": False, "gated": False, "siblings": siblings})
+        self._json(
+            {
+                "id": given["name"],
+                "sha": commit,
+                "private": given["name"] in self.server.hub.private,
+                "gated": False,
+                "siblings": siblings,
+            }
+        )
 
     def _entries(self, given: dict[str, str], commit: str) -> list[Json]:
         entries: list[Json] = []
@@ -271,6 +318,79 @@ class _Handler(BaseHTTPRequestHandler):
                 if file.sha256 == given["sha256"]:
                     return self._file(file.data, file.sha256, fault, {})
         self._answer(404, b"")
+
+    def _create(self, given: dict[str, str], query: dict[str, list[str]], body: bytes, fault: Fault | None) -> None:
+        hub, asked = self.server.hub, json.loads(body)
+        name = f"{asked['organization']}/{asked['name']}"
+        if hub.has(name):
+            return self._answer(409, b"{}", {"X-Error-Message": "You already created this dataset repo"})
+        if asked.get("visibility") == "private" or asked.get("private"):
+            hub.private.add(name)
+        hub.commit(name, {".gitattributes": b"*.parquet filter=lfs diff=lfs merge=lfs -text\n"})
+        self._json({"url": f"{hub.url}/datasets/{name}", "name": name})
+
+    def _yaml(self, given: dict[str, str], query: dict[str, list[str]], body: bytes, fault: Fault | None) -> None:
+        self._json({"errors": [], "warnings": []})
+
+    def _branch(self, given: dict[str, str], query: dict[str, list[str]], body: bytes, fault: Fault | None) -> None:
+        hub, name, branch = self.server.hub, given["name"], given["branch"]
+        commit = self._commit_of({"name": name})
+        if commit is None:
+            return
+        if (name, branch) in hub.refs:
+            return self._answer(409, b"{}")
+        hub.refs[name, branch] = commit
+        self._json({})
+
+    def _preupload(self, given: dict[str, str], query: dict[str, list[str]], body: bytes, fault: Fault | None) -> None:
+        commit = self._commit_of(given)
+        if commit is None:
+            return
+        there = self.server.hub.commits[given["name"], commit]
+        files = [
+            {
+                "path": file["path"], "uploadMode": "lfs" if file["path"].endswith(LFS_SUFFIXES) else "regular",
+                "shouldIgnore": False, "oid": there[file["path"]].oid if file["path"] in there else None,
+            }
+            for file in json.loads(body)["files"]
+        ]  # fmt: skip
+        self._json({"files": files})
+
+    def _lfs(self, given: dict[str, str], query: dict[str, list[str]], body: bytes, fault: Fault | None) -> None:
+        hub, objects = self.server.hub, []
+        for entry in json.loads(body)["objects"]:
+            answer: Json = {"oid": entry["oid"], "size": entry["size"]}
+            if entry["oid"] not in hub.stored:
+                answer["actions"] = {"upload": {"href": f"{hub.cdn_url}/store/{entry['oid']}?signature=secret"}}
+            objects.append(answer)
+        self._json({"transfer": "basic", "objects": objects})
+
+    def _store(self, given: dict[str, str], query: dict[str, list[str]], body: bytes, fault: Fault | None) -> None:
+        if fault is not None and fault.lie:
+            body = bytes([body[0] ^ 1]) + body[1:]
+        self.server.hub.stored[given["sha256"]] = body
+        self._answer(200, b"")
+
+    def _commit(self, given: dict[str, str], query: dict[str, list[str]], body: bytes, fault: Fault | None) -> None:
+        hub, name, parent = self.server.hub, given["name"], self._commit_of(given)
+        if parent is None:
+            return
+        files = dict(hub.commits[name, parent])
+        for line in body.splitlines():
+            item = json.loads(line)
+            key, value = item["key"], item["value"]
+            if key == "header" and value.get("parentCommit", parent) != parent:
+                return self._answer(412, b"{}", {"X-Error-Message": "A commit has happened since"})
+            if key == "file":
+                files[value["path"]] = Stored(base64.b64decode(value["content"]), lfs=False)
+            elif key == "lfsFile":
+                files[value["path"]] = Stored(hub.stored[value["oid"]], lfs=True)
+            elif key == "deletedFile":
+                del files[value["path"]]
+        commit = hub.move(name, given["rev"], files)
+        if fault is not None and fault.status is not None:
+            return self._answer(fault.status, b"no", dict(fault.headers))
+        self._json({"commitUrl": f"{hub.url}/datasets/{name}/commit/{commit}", "commitOid": commit})
 
     def _file(self, data: bytes, etag: str, fault: Fault | None, headers: dict[str, str]) -> None:
         fault = fault or Fault("none")

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import torch
-import xxhash
 from torch.utils.data import Dataset
 
-from databuild.arrow import column_values
 from databuild.errors import UsageError
-from databuild.rows import Digests, canonical_bytes, damaged, read_groups
+from databuild.reading.groups import read_everything
+from databuild.reading.loading import RowSet
+from databuild.rows import damaged
 from databuild.tokenizer import load_tokenizer
 from databuild.verify import load_manifest, row_paths, verify
 from manifests.locks import load_tokenizer_lock
@@ -59,12 +59,14 @@ class RowData:
         self.manifest = load_manifest(folder)
         _fits(self.manifest, config, str(folder))
         verify(folder, level=1)
-        self._ids, self._mask, self._doc_starts, self._doc_offsets = _read(folder, self.manifest)
+        rows = read_everything(row_paths(folder, self.manifest), self.manifest)
+        self._ids, self._mask = rows.input_ids, rows.loss_mask
+        self._doc_starts, self._doc_offsets = rows.doc_starts, rows.doc_offsets
         self._check_ids(str(folder))
         if config.attention == "document":
             # A document sees nothing before itself: its first token cannot be predicted, as that of the row cannot.
-            rows = np.repeat(np.arange(len(self._ids)), np.diff(self._doc_offsets))
-            self._mask[rows, self._doc_starts] = 0
+            owners = np.repeat(np.arange(len(self._ids)), np.diff(self._doc_offsets))
+            self._mask[owners, self._doc_starts] = 0
         self._targets = self._mask.sum(axis=1, dtype=np.int64)
 
     @property
@@ -146,18 +148,22 @@ class RowDataset(Dataset[dict[str, torch.Tensor]]):
     """Rows as a map-style torch Dataset for other trainers, in file order: what Megatron's GPT datasets give.
 
     Item: tokens, labels, position_ids int64[S]; loss_mask float32[S], which is label-aligned here, as Megatron means it
-    (loss_mask[t] weighs labels[t]). Use it with shuffle=False to keep the order of the rows.
+    (loss_mask[t] weighs labels[t]). Use it with shuffle=False to keep the order of the rows. data is a RowData, in memory
+    and under its configuration, or what `databuild.load` gives, read row group by row group.
     """
 
-    def __init__(self, data: RowData) -> None:
+    def __init__(self, data: RowData | RowSet) -> None:
         self._data = data
 
     def __len__(self) -> int:
-        return self._data.num_rows
+        return self._data.num_rows if isinstance(self._data, RowData) else len(self._data)
 
     def __getitem__(self, index: int) -> dict[str, torch.Tensor]:
         if not -len(self) <= index < len(self):
             raise IndexError(f"row {index} of {len(self)}")
+        if not isinstance(self._data, RowData):
+            row = self._data[index]
+            return items(row.input_ids, row.loss_mask)
         batch = self._data.batch([index % len(self)])
         return {
             "tokens": batch.tokens[0],
@@ -165,6 +171,18 @@ class RowDataset(Dataset[dict[str, torch.Tensor]]):
             "loss_mask": batch.label_mask[0],
             "position_ids": batch.position_ids[0],
         }
+
+
+def items(input_ids: npt.NDArray[np.int32], loss_mask: npt.NDArray[np.uint8]) -> dict[str, torch.Tensor]:
+    """The item of RowDataset for a row ([S]) or a batch ([B, S]) under causal_row attention."""
+    labels, label_mask = shifted(input_ids, loss_mask)
+    positions = np.broadcast_to(np.arange(input_ids.shape[-1], dtype=np.int64), input_ids.shape)
+    return {
+        "tokens": torch.from_numpy(input_ids.astype(np.int64)),
+        "labels": torch.from_numpy(labels),
+        "loss_mask": torch.from_numpy(label_mask),
+        "position_ids": torch.from_numpy(positions.copy()),
+    }
 
 
 def _fits(manifest: Manifest, config: TrainConfig, where: str) -> None:
@@ -193,43 +211,3 @@ def _fits(manifest: Manifest, config: TrainConfig, where: str) -> None:
             found=f"{manifest.rows.rows} rows",
             next_step="build more rows, or set a smaller global_batch_size",
         )
-
-
-def _read(
-    folder: Path, manifest: Manifest
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8], npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-    """(ids int32[n, S], mask uint8[n, S], doc_starts int32[d], doc_offsets int64[n + 1]), proven by their digests."""
-    num, size = manifest.rows.rows, manifest.rows.row_tokens
-    # One allocation each: joining the row groups afterwards would take twice the memory for a moment.
-    ids, mask = np.empty((num, size), np.int32), np.empty((num, size), np.uint8)
-    starts, counts = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
-    digests, first = Digests(), 0
-    for table, rows, where in read_groups(row_paths(folder, manifest), size):
-        last = first + len(rows)
-        if last > num:
-            raise damaged("the files hold more rows than the manifest says", where, f"{num} rows", f"{last} or more")
-        canonical = canonical_bytes(rows.input_ids, rows.loss_mask)
-        stored = column_values(table.column("xxh3"))
-        for i, digest in enumerate(stored.tolist()):
-            if xxhash.xxh3_64_intdigest(canonical[i]) != digest:
-                raise damaged("a row is damaged: its xxh3 differs", f"{where}, row {first + i}")
-        if (wrong := np.flatnonzero((rows.loss_mask > 1).any(1) | (rows.loss_mask[:, 0] != 0))).size:
-            raise damaged(
-                "loss_mask is neither 0 nor 1, or its first is not 0", f"{where}, row {first + int(wrong[0])}"
-            )
-        digests.add(rows, canonical)
-        ids[first:last], mask[first:last] = rows.input_ids, rows.loss_mask
-        starts.append(rows.doc_starts.copy())  # a copy, or it would keep the whole row group alive
-        counts.append(np.diff(rows.doc_offsets))
-        first = last
-    for name, expected, found in (
-        ("rows", manifest.rows.rows, first),
-        ("rows_sha256", manifest.rows.rows_sha256, digests.rows_sha256),
-        ("docs_sha256", manifest.rows.docs_sha256, digests.docs_sha256),
-    ):
-        if expected != found:
-            raise damaged(f"{name} is not what the manifest says", str(folder), str(expected), str(found))
-    doc_starts = np.concatenate(starts)
-    if doc_starts.size and not 0 <= int(doc_starts.min()) <= int(doc_starts.max()) < size:
-        raise damaged("doc_starts names no position of a row", str(folder), f"0 to {size - 1}", str(doc_starts.max()))
-    return ids, mask, doc_starts, np.append(0, np.cumsum(np.concatenate(counts))).astype(np.int64)

@@ -8,5 +8,7 @@ from databuild.commands import fixed
 from databuild.commands import verify
 from databuild.commands import inspect
 from databuild.commands import encode
+from databuild.commands import card
+from databuild.commands import push
 
-__all__ = ["encode", "fixed", "inspect", "verify"]
+__all__ = ["card", "encode", "fixed", "inspect", "push", "verify"]

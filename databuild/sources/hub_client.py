@@ -101,8 +101,8 @@ def fetch_listing(dataset: str, revision: str | None, *, say: Say) -> Listing:
         api = HfApi(endpoint=endpoint(), library_name="databuild")
         return api.dataset_info(dataset, revision=revision, files_metadata=True, timeout=REQUEST_SECONDS)
 
-    with _quiet_library():
-        info = _patiently(lambda: _within(CONTACT_SECONDS, ask), dataset=dataset, what=f"revision {revision}", say=say)
+    with quiet_library():
+        info = _patiently(lambda: within(CONTACT_SECONDS, ask), dataset=dataset, what=f"revision {revision}", say=say)
     files = {}
     for entry in info.siblings or []:
         lfs = entry.lfs
@@ -115,7 +115,7 @@ def fetch_listing(dataset: str, revision: str | None, *, say: Say) -> Listing:
     if not re.fullmatch(r"[0-9a-f]{40}", commit):
         raise SourceError(
             f"the hub's answer about {dataset} names no commit",
-            where=_shown_endpoint(),
+            where=shown_endpoint(),
             expected="40 hexadecimal digits",
             found=repr(commit[:60]),
             next_step="check HF_ENDPOINT; " + OTHER_SOURCES,
@@ -135,7 +135,7 @@ def download(dataset: str, commit: str, name: str, *, say: Say) -> Path:
     def get() -> str:
         from huggingface_hub import hf_hub_download
 
-        with _no_waits_inside():
+        with no_waits_inside():
             return hf_hub_download(
                 dataset,
                 name,
@@ -146,7 +146,7 @@ def download(dataset: str, commit: str, name: str, *, say: Say) -> Path:
                 library_name="databuild",
             )
 
-    with _quiet_library():
+    with quiet_library():
         return Path(_patiently(get, dataset=dataset, what=name, say=say))
 
 
@@ -178,7 +178,7 @@ def cached_names(dataset: str, commit: str) -> list[str]:
     return sorted(path.relative_to(top).as_posix() for path in found if path.is_file())
 
 
-def _within(seconds: float, call: Callable[[], T]) -> T:
+def within(seconds: float, call: Callable[[], T]) -> T:
     """Run call, but give up after some seconds: socket timeouts do not cover name resolution or lists of addresses."""
     results: list[T] = []
     errors: list[BaseException] = []
@@ -208,7 +208,7 @@ def _patiently(call: Callable[[], T], *, dataset: str, what: str, say: Say) -> T
         except DatabuildError:
             raise
         except Exception as error:
-            failure = _diagnose(error)
+            failure = diagnose(error)
             asked = failure.retry_after or 0.0
             if not failure.passing or not waits or asked > MAX_RETRY_AFTER:
                 raise _as_error(failure, dataset=dataset, what=what) from error
@@ -221,7 +221,9 @@ Kind = Literal["unreachable", "cut", "status", "gated", "no revision", "no file"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Failure:
+class Failure:
+    """Why a call to the hub failed, in words for the user."""
+
     kind: Kind
     text: str
     status: int | None = None
@@ -229,31 +231,32 @@ class _Failure:
 
     @property
     def passing(self) -> bool:
+        """Whether trying again can help."""
         return self.kind == "cut" or (self.kind == "status" and self.status in _BUSY)
 
 
-def _diagnose(error: Exception) -> _Failure:
+def diagnose(error: Exception) -> Failure:
     """Say what kind of failure this is: by names and attributes, since the HTTP library differs between versions."""
     chain = list(_causes(error))
     names = [kind.__name__ for link in chain for kind in type(link).__mro__]
     text = _clean(str(error))
     if (isinstance(error, OSError) and error.errno in _NO_ROOM) or "No space left on device" in str(error):
-        return _Failure(kind="no room", text=text)
+        return Failure(kind="no room", text=text)
     if "GatedRepoError" in names:
-        return _Failure(kind="gated", text="access to it must be asked for")
+        return Failure(kind="gated", text="access to it must be asked for")
     if "RevisionNotFoundError" in names:
-        return _Failure(kind="no revision", text="there is no such revision")
+        return Failure(kind="no revision", text="there is no such revision")
     if "RemoteEntryNotFoundError" in names or type(error).__name__ == "EntryNotFoundError":
-        return _Failure(kind="no file", text="there is no such file at that commit")
+        return Failure(kind="no file", text="there is no such file at that commit")
     for link in chain:
         response = getattr(link, "response", None)
         status = getattr(response, "status_code", None)
         if isinstance(status, int):
             after = _retry_after(getattr(response, "headers", {}))
             kind: Kind = "no repo" if status == 404 or "RepositoryNotFoundError" in names else "status"
-            return _Failure(kind=kind, status=status, text=f"the hub answers {status}", retry_after=after)
+            return Failure(kind=kind, status=status, text=f"the hub answers {status}", retry_after=after)
     if "JSONDecodeError" in names:
-        return _Failure(kind="other", text="an answer that is not the hub's (no JSON)")
+        return Failure(kind="other", text="an answer that is not the hub's (no JSON)")
     for link in chain:
         module = type(link).__module__.partition(".")[0]
         name = type(link).__name__
@@ -261,16 +264,14 @@ def _diagnose(error: Exception) -> _Failure:
             # "ConnectError", "ConnectTimeout", "ConnectionError", "ReadTimeout", "ProxyError": there is nobody to
             # talk to, and huggingface_hub has tried again by itself where that made sense.
             gone = re.search(r"^Connect|Timeout|Proxy|UnsupportedProtocol", name) is not None and "Reset" not in name
-            return _Failure(
-                kind="unreachable" if gone else "cut", text=_clean(f"{name}: {link}" if str(link) else name)
-            )
+            return Failure(kind="unreachable" if gone else "cut", text=_clean(f"{name}: {link}" if str(link) else name))
     if isinstance(error, OSError) and "onsistency check failed" in str(error):
-        return _Failure(kind="cut", text="the file came shorter or longer than stated")
-    return _Failure(kind="other", text=_clean(f"{type(error).__name__}: {error}"))
+        return Failure(kind="cut", text="the file came shorter or longer than stated")
+    return Failure(kind="other", text=_clean(f"{type(error).__name__}: {error}"))
 
 
-def _as_error(failure: _Failure, *, dataset: str, what: str) -> DatabuildError:
-    where = f"{dataset}, {what}, at {_shown_endpoint()}"
+def _as_error(failure: Failure, *, dataset: str, what: str) -> DatabuildError:
+    where = f"{dataset}, {what}, at {shown_endpoint()}"
     if failure.kind == "no room":
         return OutputError(
             "the download cache cannot be written",
@@ -356,13 +357,14 @@ def _clean(text: str) -> str:
     return line if len(line) <= 300 else line[:297] + "..."
 
 
-def _shown_endpoint() -> str:
+def shown_endpoint() -> str:
+    """The hub's address without the name and password that it may hold."""
     parts = urlsplit(endpoint())
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 @contextmanager
-def _quiet_library() -> Iterator[None]:
+def quiet_library() -> Iterator[None]:
     """No bars unless a person watches, and no log lines: they repeat our messages and may hold signed URLs."""
     from huggingface_hub import constants
     from huggingface_hub import utils as hub_utils
@@ -388,7 +390,7 @@ def _quiet_library() -> Iterator[None]:
 
 
 @contextmanager
-def _no_waits_inside() -> Iterator[None]:
+def no_waits_inside() -> Iterator[None]:
     """Let answers such as 429 fail at once: the library would sleep as long as Retry-After says, several times over.
 
     The waiting is done in `_patiently`, where it is bounded and said aloud. Versions before 1.0 have no such hooks

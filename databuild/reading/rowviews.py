@@ -1,0 +1,107 @@
+"""What a reader gets of the rows: one row, or a batch of them, as numpy arrays. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+#: The label of a position that is not trained; what torch.nn.functional.cross_entropy leaves out by default.
+IGNORE = -100
+
+
+def shifted_labels(input_ids: npt.NDArray[np.int32], loss_mask: npt.NDArray[np.uint8]) -> npt.NDArray[np.int32]:
+    """int32[..., R]: labels[t] = input_ids[t + 1] where loss_mask[t + 1] is 1, IGNORE elsewhere and at the last position."""
+    labels = np.full(input_ids.shape, IGNORE, np.int32)
+    np.copyto(labels[..., :-1], input_ids[..., 1:], where=loss_mask[..., 1:] != 0)
+    return labels
+
+
+def shifted_mask(loss_mask: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """uint8[..., R]: label_mask[t] = loss_mask[t + 1], 0 at the last position."""
+    mask = np.zeros(loss_mask.shape, np.uint8)
+    mask[..., :-1] = loss_mask[..., 1:]
+    return mask
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Row:
+    """One row. The arrays are read-only views of what was read: a row that is kept keeps its row group in memory."""
+
+    row: int
+    """its number in the build"""
+    input_ids: npt.NDArray[np.int32]
+    """int32[row_tokens]"""
+    loss_mask: npt.NDArray[np.uint8]
+    """uint8[row_tokens]; 1: this token is a target, predicted from those before it; loss_mask[0] is 0"""
+    doc_starts: npt.NDArray[np.int32]
+    """int32[d]: where each conversation, or its continuation at 0, begins"""
+    doc_rows: npt.NDArray[np.int64]
+    """int64[d]: the source row of each of those"""
+
+    @property
+    def labels(self) -> npt.NDArray[np.int32]:
+        """int32[row_tokens], shifted already: labels[t] = input_ids[t + 1] where that is a target, else -100."""
+        return shifted_labels(self.input_ids, self.loss_mask)
+
+    @property
+    def label_mask(self) -> npt.NDArray[np.uint8]:
+        """uint8[row_tokens], shifted already: label_mask[t] = loss_mask[t + 1], 0 at the last position."""
+        return shifted_mask(self.loss_mask)
+
+    @property
+    def num_targets(self) -> int:
+        """Tokens that are trained."""
+        return int(self.loss_mask.sum(dtype=np.int64))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RowBatch:
+    """B rows; the arrays are read-only. batch[i] and iteration give single rows."""
+
+    rows: npt.NDArray[np.int64]
+    """int64[B]: their numbers in the build"""
+    input_ids: npt.NDArray[np.int32]
+    """int32[B, row_tokens]"""
+    loss_mask: npt.NDArray[np.uint8]
+    """uint8[B, row_tokens], not shifted"""
+    doc_starts: npt.NDArray[np.int32]
+    """int32[d]: those of row i at doc_offsets[i] : doc_offsets[i + 1]"""
+    doc_rows: npt.NDArray[np.int64]
+    """int64[d]: likewise"""
+    doc_offsets: npt.NDArray[np.int64]
+    """int64[B + 1]"""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> Row:
+        place = range(len(self))[index]
+        docs = slice(int(self.doc_offsets[place]), int(self.doc_offsets[place + 1]))
+        return Row(
+            row=int(self.rows[place]),
+            input_ids=self.input_ids[place],
+            loss_mask=self.loss_mask[place],
+            doc_starts=self.doc_starts[docs],
+            doc_rows=self.doc_rows[docs],
+        )
+
+    def __iter__(self) -> Iterator[Row]:
+        return (self[i] for i in range(len(self)))
+
+    @property
+    def labels(self) -> npt.NDArray[np.int32]:
+        """int32[B, row_tokens], shifted already: labels[t] = input_ids[t + 1] where that is a target, else -100."""
+        return shifted_labels(self.input_ids, self.loss_mask)
+
+    @property
+    def label_mask(self) -> npt.NDArray[np.uint8]:
+        """uint8[B, row_tokens], shifted already: label_mask[t] = loss_mask[t + 1], 0 at the last position."""
+        return shifted_mask(self.loss_mask)
+
+    @property
+    def num_targets(self) -> int:
+        """Tokens that are trained, in all rows."""
+        return int(self.loss_mask.sum(dtype=np.int64))
