@@ -15,10 +15,10 @@ import re
 import shutil
 import socket
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from databuild.errors import BusyError, OutputError
 from databuild.rows import sync
@@ -37,8 +37,14 @@ _NO_LOCKS = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOT
 class PartialDir:
     """DIR.partial as a context: entered by one builder at a time, removed on failure, renamed by `publish`.
 
-    warnings: what the user should be told in the end.
+    warnings: what the user should be told in the end. A subclass may write something else than a build: what it is called,
+    its manifest, and the names that its files can have.
     """
+
+    noun = "build"
+    manifest_name = MANIFEST
+    own_files = _BUILD_FILE
+    partial_files = _PARTIAL_FILE
 
     def __init__(self, out: Path, *, overwrite: bool = False) -> None:
         if out.name in ("", "..") or out.name.endswith(".partial"):
@@ -55,7 +61,7 @@ class PartialDir:
         self._owned = False  # whether what is in DIR.partial is ours
         self._published = False
 
-    def __enter__(self) -> PartialDir:
+    def __enter__(self) -> Self:
         try:
             self._make_parents()
             self._acquire()
@@ -89,7 +95,7 @@ class PartialDir:
         while self._descriptor is None:
             if self.path.is_symlink() or (self.path.exists() and not self.path.is_dir()):
                 raise OutputError(
-                    "the place for the unfinished build is taken", where=str(self.path), found="no directory"
+                    "the place for the unfinished output is taken", where=str(self.path), found="no directory"
                 )
             self._make(self.path)
             try:
@@ -117,9 +123,9 @@ class PartialDir:
 
     def _take_over(self) -> None:
         """Clear away what a dead builder left; refuse what no builder writes."""
-        _refuse_foreign(self.path, _PARTIAL_FILE, "unfinished", folders=("spool",))
+        _refuse_foreign(self.path, self.partial_files, f"unfinished {self.noun}", folders=("spool",))
         if os.path.lexists(self._replaced):
-            _refuse_foreign(self._replaced, _BUILD_FILE, "replaced")
+            _refuse_foreign(self._replaced, self.own_files, f"replaced {self.noun}")
         self._owned = True
         self._restore()
         for entry in list(self.path.iterdir()):
@@ -137,8 +143,8 @@ class PartialDir:
         """An --overwrite that was cut off between its two renames left the old build aside: put it back."""
         if not self._replaced.exists():
             return
-        if self.out.exists() or not (self._replaced / MANIFEST).exists():
-            _remove_build(self._replaced)
+        if self.out.exists() or not (self._replaced / self.manifest_name).exists():
+            _remove_build(self._replaced, self.manifest_name, self.own_files)
         else:
             os.rename(self._replaced, self.out)
 
@@ -164,7 +170,12 @@ class PartialDir:
 
         With overwrite a damaged manifest counts as none.
         """
-        out = self.out
+        found = self._existing(read_manifest)
+        return found if isinstance(found, Manifest) else None
+
+    def _existing(self, read: Callable[[bytes], Any]) -> Any:
+        """What `read` makes of the manifest at DIR, see `existing`; it raises ManifestError for a damaged one."""
+        out, noun = self.out, self.noun
         if not os.path.lexists(out):
             return None
         if out.is_symlink() or not out.is_dir():
@@ -172,36 +183,39 @@ class PartialDir:
         names = sorted(entry.name for entry in out.iterdir())
         if not names:
             return None
-        foreign = _foreign(out, _BUILD_FILE)
-        if foreign or MANIFEST not in names:
+        foreign = _foreign(out, self.own_files)
+        if foreign or self.manifest_name not in names:
             raise OutputError(
-                "the directory holds something that is not a build; it is never replaced",
+                f"the directory holds something that is not {_a(noun)}; it is never replaced",
                 where=str(out),
-                expected="no such directory, an empty one, or a build",
+                expected=f"no such directory, an empty one, or {_a(noun)}",
                 found=", ".join((foreign or names)[:8]),
                 next_step="choose another --out, or move those files away",
             )
         try:
-            return read_manifest((out / MANIFEST).read_bytes())
+            return read((out / self.manifest_name).read_bytes())
         except ManifestError as error:
             if self._overwrite:
                 return None
             raise OutputError(
-                "the directory holds a damaged build",
-                where=str(out / MANIFEST),
+                f"the directory holds a damaged {noun}",
+                where=str(out / self.manifest_name),
                 found=str(error),
-                next_step="--overwrite builds it anew",
+                next_step="--overwrite makes it anew",
             ) from error
 
     def publish(self, manifest: Manifest, environment: dict[str, Any]) -> None:
         """Write the manifest last, make everything durable, and give the directory its name."""
         _write_new(self.path / ENVIRONMENT, json.dumps(environment, indent=2, sort_keys=True).encode() + b"\n")
+        self._publish(manifest.to_bytes(), lambda: self.existing() is not None)
+
+    def _publish(self, manifest: bytes, is_taken: Callable[[], bool]) -> None:
         sync(self.path)
-        _write_new(self.path / MANIFEST, manifest.to_bytes())
+        _write_new(self.path / self.manifest_name, manifest)
         os.unlink(self.path / _HOLDER)
         sync(self.path)
-        if self.existing() is not None and not self._overwrite:
-            raise OutputError("another build appeared while this one was made", where=str(self.out))
+        if is_taken() and not self._overwrite:
+            raise OutputError(f"another {self.noun} appeared while this one was made", where=str(self.out))
         old = self.out.exists() and any(self.out.iterdir())
         if old:
             os.rename(self.out, self._replaced)
@@ -211,9 +225,9 @@ class PartialDir:
             sync(folder.parent)
         if old:
             try:
-                _remove_build(self._replaced)
+                _remove_build(self._replaced, self.manifest_name, self.own_files)
             except OSError as error:
-                self.warnings.append(f"the old build could not be removed: {self._replaced} ({error.strerror})")
+                self.warnings.append(f"the old {self.noun} could not be removed: {self._replaced} ({error.strerror})")
 
     def _leave(self) -> None:
         """Let go. Unless a build was published, everything is as it was before."""
@@ -261,19 +275,23 @@ def _refuse_foreign(path: Path, known: re.Pattern[str], what: str, folders: tupl
     no_folder = path.is_symlink() or not path.is_dir()
     if foreign := ["no directory"] if no_folder else _foreign(path, known, folders):
         raise OutputError(
-            f"the place for the {what} build holds something else",
+            f"the place for the {what} holds something else",
             where=str(path),
             found=", ".join(foreign[:8]),
             next_step="move it away, or choose another --out",
         )
 
 
-def _remove_build(path: Path) -> None:
+def _remove_build(path: Path, manifest_name: str, known: re.Pattern[str]) -> None:
     """Remove a build, its manifest before its rows: what is left when this is cut off is no build."""
-    for entry in sorted(path.iterdir()):
-        if _BUILD_FILE.fullmatch(entry.name):
+    for entry in sorted(path.iterdir(), key=lambda entry: (entry.name != manifest_name, entry.name)):
+        if known.fullmatch(entry.name):
             entry.unlink()
     path.rmdir()
+
+
+def _a(noun: str) -> str:
+    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
 
 
 def _write_new(path: Path, data: bytes) -> None:

@@ -6,7 +6,7 @@ encoded again by the reference engine; 4 the whole build made again from its sou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +59,6 @@ def verify(
     passed(_files(folder, manifest))
     if level >= 2:
         tokenizer = load_tokenizer()
-        _same_tokenizer(manifest, tokenizer)
         passed(_rows(folder, manifest, tokenizer))
     if level >= 3:
         _known_mask(manifest)
@@ -178,6 +177,19 @@ def _known_mask(manifest: Manifest) -> None:
 
 
 def _rows(folder: Path, manifest: Manifest, tokenizer: PinnedTokenizer) -> str:
+    for _ in verified_groups(folder, manifest, tokenizer):
+        pass
+    rows = manifest.rows
+    return f"{rows.rows:,} rows, {rows.num_targets:,} targets, rows_sha256 {rows.rows_sha256}"
+
+
+def verified_groups(folder: Path, manifest: Manifest, tokenizer: PinnedTokenizer) -> Iterator[Rows]:
+    """The rows of a build, a row group at a time, each checked by itself; IntegrityError for the first that is wrong.
+
+    That they are all there, and what rows_sha256 and docs_sha256 say, is known only at the end: what was made from them must
+    not be used before.
+    """
+    _same_tokenizer(manifest, tokenizer)
     vocab_size = tokenizer.vocab_size
     num_source_rows = sum(source.rows for source in manifest.sources)
     digests, first, targets = Digests(), 0, 0
@@ -190,6 +202,7 @@ def _rows(folder: Path, manifest: Manifest, tokenizer: PinnedTokenizer) -> str:
             canonical = canonical_bytes(rows.input_ids, rows.loss_mask)
             _check_group(table, rows, canonical, first, vocab_size, num_source_rows)
             digests.add(rows, canonical)
+            yield rows
             first += len(rows)
             targets += int(rows.loss_mask.sum(dtype=np.int64))
         if first - before != file.rows:
@@ -202,7 +215,6 @@ def _rows(folder: Path, manifest: Manifest, tokenizer: PinnedTokenizer) -> str:
     ):
         if expected != found:
             raise damaged(f"{name} is not what the manifest says", str(folder), str(expected), str(found))
-    return f"{first:,} rows, {targets:,} targets, rows_sha256 {digests.rows_sha256}"
 
 
 def _check_group(

@@ -1,0 +1,102 @@
+"""The manifest of an export: which rows it was made from, for whom, and the digests that prove it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError
+
+from manifests.canonical import canonical_json, sha256_of, strict_json
+from manifests.model import Count, Digest, ManifestError, Strict, first_error
+
+EXPORT_SCHEMA = "databuild/export/v1"
+
+ConsumerName = Literal["miles", "bridge", "megatron", "hf", "olmo", "automodel", "torchtitan"]
+ExportFileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+
+
+class ParentRecord(Strict):
+    """The build that an export was made from."""
+
+    name: str
+    manifest_sha256: Digest
+    rows_sha256: Digest
+    docs_sha256: Digest
+
+
+class ArrayRecord(Strict):
+    """One array of an export: all its values in order, little-endian. The same whatever wrote the file they are in."""
+
+    name: str
+    type: str
+    values: Count
+    sha256: Digest
+
+
+class ExportFile(Strict):
+    """One file. The digest of a parquet file depends on its writer; that of the arrays in it does not."""
+
+    name: ExportFileName
+    bytes: Count
+    sha256: Digest
+
+
+class ExportManifest(Strict):
+    """export.json.
+
+    pairs_sha256: sha256 over, for each row in order, its row_tokens input ids and then its row_tokens labels, both as
+    little-endian int32: label t is the token that is trained to follow token t, -100 where none is. It is computed from the
+    files the way the consumer reads them, and is the same for every consumer of the same rows. num_targets counts those
+    labels. content_sha256: sha256 of the canonical JSON of content. export_sha256: that of everything else here.
+    """
+
+    schema_: Annotated[Literal["databuild/export/v1"], Field(alias="schema")]
+    name: str
+    consumer: ConsumerName
+    options: dict[str, str]
+    parent: ParentRecord
+    rows: Count
+    row_tokens: Annotated[int, Field(ge=2)]
+    num_targets: Count
+    pairs_sha256: Digest
+    content: Annotated[list[ArrayRecord], Field(min_length=1)]
+    content_sha256: Digest
+    files: Annotated[list[ExportFile], Field(min_length=1)]
+    export_sha256: Digest
+
+    @classmethod
+    def make(cls, *, content: list[ArrayRecord], **fields: Any) -> ExportManifest:
+        """A manifest with its schema and its two own digests filled in."""
+        arrays = [array.model_dump() for array in content]
+        plain = {key: _plain(value) for key, value in fields.items()}
+        plain |= {"schema": EXPORT_SCHEMA, "content": arrays, "content_sha256": sha256_of(arrays)}
+        return cls.model_validate({**plain, "export_sha256": sha256_of(plain)})
+
+    def to_bytes(self) -> bytes:
+        """The only bytes that are this manifest."""
+        return canonical_json(self.model_dump(by_alias=True))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Strict):
+        return value.model_dump(by_alias=True)
+    return [_plain(item) for item in value] if isinstance(value, list) else value
+
+
+def read_export(data: bytes) -> ExportManifest:
+    """Parse and prove the manifest of an export: canonical bytes, known keys, both digests. ManifestError otherwise."""
+    try:
+        raw = strict_json(data)
+        manifest = ExportManifest.model_validate(raw)
+        canonical = manifest.to_bytes()
+    except ValidationError as error:
+        raise ManifestError(f"not the manifest of an export: {first_error(error)}") from error
+    except (ValueError, RecursionError) as error:
+        raise ManifestError(f"not the manifest of an export: {error}") from error
+    if canonical != data:
+        raise ManifestError("the bytes are not canonical JSON (sorted keys, two-space indent, newline at the end)")
+    rest = {key: value for key, value in raw.items() if key != "export_sha256"}
+    for key, found in (("export_sha256", sha256_of(rest)), ("content_sha256", sha256_of(raw["content"]))):
+        if raw[key] != found:
+            raise ManifestError(f"{key}: expected {raw[key]}, found {found}")
+    return manifest

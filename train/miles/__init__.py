@@ -1,0 +1,1 @@
+"""What miles loads; see databuild/export/README.md."""
