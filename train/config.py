@@ -15,6 +15,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from databuild.errors import UsageError
+from train.yaml12 import parse_yaml
 
 Positive = Annotated[int, Field(ge=1)]
 NonNegative = Annotated[int, Field(ge=0)]
@@ -256,48 +257,8 @@ def _group_problems(c: TrainConfig, experts: int) -> list[str]:
     ]
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML with the scalars of YAML 1.2: `1e-5` is a number, `010` and `on` are text, a repeated key is an error."""
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        seen: dict[Any, Any] = {}
-        for key_node, value_node in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if not isinstance(key, str):
-                raise yaml.constructor.ConstructorError(None, None, f"key {key!r} is not text", key_node.start_mark)
-            if key in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"key {key!r} is there twice", key_node.start_mark)
-            seen[key] = self.construct_object(value_node, deep=True)
-        return seen
-
-    def construct_number(self, node: Any) -> float:
-        return float(self.construct_scalar(node))
-
-    def construct_whole(self, node: Any) -> int:
-        return int(self.construct_scalar(node))
-
-
-_Loader.yaml_implicit_resolvers = {}
-for _tag, _pattern, _first in (
-    ("null", r"^(?:null|~|)$", ["n", "~", ""]),
-    ("bool", r"^(?:true|false)$", list("tf")),
-    ("int", r"^[-+]?(?:0|[1-9][0-9]*)$", list("-+0123456789")),
-    ("float", r"^[-+]?[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?$", list("-+0123456789")),
-):
-    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), _first)
-_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_whole)
-_Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_number)
-_Loader.add_constructor("tag:yaml.org,2002:map", _Loader.construct_mapping)
-
-
 def _parse(text: str, where: str) -> Any:
-    try:
-        return yaml.load(text, Loader=_Loader)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f"{where}, line {mark.line + 1}" if mark is not None else where
-        problem = getattr(error, "problem", None) or (str(error) or type(error).__name__).splitlines()[0]
-        raise UsageError("the configuration is not readable YAML", where=place, found=problem) from error
+    return parse_yaml(text, where, "the configuration")
 
 
 def _known(key: str, where: str) -> None:

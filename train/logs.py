@@ -4,6 +4,7 @@ OUT/metrics.jsonl    one JSON object a step; a resumed run goes on after the ste
 OUT/summary.json     written at the end: see train.summary
 OUT/stack.json       see train.stack
 OUT/config.yaml      the whole configuration
+OUT/rows.json        the manifest of the rows, byte for byte
 OUT/tensorboard/     where torch.utils.tensorboard is there
 """
 
@@ -16,6 +17,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -86,6 +88,11 @@ class RunLog:
             self.folder.mkdir(parents=True, exist_ok=True)
             _write(self.folder / "config.yaml", print_config(config))
             _write(self.folder / "stack.json", _json(describe_stack(), indent=2))
+
+    def rows(self, folder: Path) -> None:
+        """Keep the manifest of the build that is trained on: the run says what it ate when the build is gone."""
+        if self.rank == 0:
+            _write(self.folder / "rows.json", (folder / "manifest.json").read_text(encoding="utf-8"))
 
     def step(
         self,
@@ -160,7 +167,9 @@ class RunLog:
             window=window,
             attention_flops=attention_flops,
         )
-        _write(self.folder / "summary.json", _json(summary | {"phases_s": self._phases.seconds}, indent=2))
+        finished_at = datetime.now(UTC).isoformat(timespec="seconds")
+        record = summary | {"phases_s": self._phases.seconds, "finished_at": finished_at}
+        _write(self.folder / "summary.json", _json(record, indent=2))
         if self._file is not None:
             self._file.close()
         if self._board is not None:

@@ -15,6 +15,7 @@ from train.config import TrainConfig
 from train.data import MicroBatch
 from train.expert_load import ExpertLoad
 from train.layout import check_layout, data_parallel_size, start_groups
+from train.logprobs import Logprobs, Watch
 from train.model import build_model, unwrapped
 from train.optim import build_optimizer, build_schedule
 from train.step import StepResult, connect, train_step
@@ -40,16 +41,19 @@ def refuse_layout(config: TrainConfig, world_size: int) -> None:
 class Run:
     """One run on this rank; torch.distributed is up, on a CPU with train.cpu_shim in place.
 
-    Every rank calls every method. UsageError if the layout cannot be trained.
+    Every rank calls every method. UsageError if the layout cannot be trained. watch_first: keep the log-probabilities of
+    the targets of step 0 in first_logprobs, on rank 0.
     """
 
-    def __init__(self, config: TrainConfig, rows: Rows) -> None:
+    def __init__(self, config: TrainConfig, rows: Rows, *, watch_first: bool = False) -> None:
         refuse_layout(config, dist.get_world_size())
         megatron_fixes.install()
         start_groups(config)
         self.config = config
         self.rows = rows
         self.progress = Progress(step=0, consumed_rows=0)
+        self.first_logprobs: Logprobs | None = None
+        self._watch_first = watch_first
         self.model = build_model(config)
         self.optimizer = build_optimizer(config, self.model)
         self.schedule = build_schedule(config, self.optimizer)
@@ -59,8 +63,12 @@ class Run:
     def step(self) -> StepResult:
         """Train on the next global batch."""
         dp_size = data_parallel_size(self.config, dist.get_world_size())
-        batches = self.rows.micro_batches(self.progress.consumed_rows, parallel_state.get_data_parallel_rank(), dp_size)
-        result = train_step(self.config, self.model, self.optimizer, self.schedule, self.expert_load, batches)
+        dp_rank = parallel_state.get_data_parallel_rank()
+        batches = self.rows.micro_batches(self.progress.consumed_rows, dp_rank, dp_size)
+        watch = Watch() if self._watch_first and self.progress.step == 0 else None
+        result = train_step(self.config, self.model, self.optimizer, self.schedule, self.expert_load, batches, watch)
+        if watch is not None:
+            self.first_logprobs = watch.gather(self.config, dp_rank, dp_size)
         self.progress = Progress(
             step=self.progress.step + 1,
             consumed_rows=self.progress.consumed_rows + self.config.global_batch_size,

@@ -30,10 +30,15 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--resume", action="store_true", help="go on from the newest checkpoint of RUN")
     parser.add_argument("--print-config", action="store_true", help="print the whole configuration and stop")
+    parser.add_argument(
+        "--dump-logprobs", action="store_true", help="write logprobs-step0.npz, for `python -m train parity`"
+    )
     parser.add_argument("--profile", type=int, metavar="STEP", help="profile this step")
     arguments = parser.parse_args(argv)
     if not arguments.print_config and (arguments.rows is None or arguments.out is None):
         parser.error("--rows and --out are needed to train")
+    if arguments.resume and arguments.dump_logprobs:
+        parser.error("--dump-logprobs is of step 0: not with --resume")
     return arguments
 
 
@@ -45,7 +50,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.print_config:
             print(print_config(config), end="")
             return 0
-        return train(config, arguments.rows, arguments.out, resume=arguments.resume, profile=arguments.profile)
+        return train(
+            config,
+            arguments.rows,
+            arguments.out,
+            resume=arguments.resume,
+            profile=arguments.profile,
+            dump_logprobs=arguments.dump_logprobs,
+        )
     except DatabuildError as error:
         rank = os.environ.get("RANK", "0")
         # All ranks meet most errors alike; one of them says it in full.
@@ -53,7 +65,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return error.exit_code
 
 
-def train(config: TrainConfig, rows_dir: Path, out: Path, *, resume: bool, profile: int | None) -> int:
+def train(
+    config: TrainConfig, rows_dir: Path, out: Path, *, resume: bool, profile: int | None, dump_logprobs: bool = False
+) -> int:
     """Train to the last step, or to a SIGTERM, which saves; 0 or 143."""
     # Megatron takes seconds to import: not for a mistake in the configuration.
     from train import cpu_shim, process
@@ -66,17 +80,24 @@ def train(config: TrainConfig, rows_dir: Path, out: Path, *, resume: bool, profi
         from train.run import refuse_layout
 
         refuse_layout(config, world_size)
-        return _train(config, rows_dir, out, resume, profile, terminated)
+        return _train(config, rows_dir, out, resume, profile, dump_logprobs, terminated)
     finally:
         process.stop()
 
 
 def _train(
-    config: TrainConfig, rows_dir: Path, out: Path, resume: bool, profile: int | None, terminated: list[int]
+    config: TrainConfig,
+    rows_dir: Path,
+    out: Path,
+    resume: bool,
+    profile: int | None,
+    dump_logprobs: bool,
+    terminated: list[int],
 ) -> int:
     import torch
     import torch.distributed as dist
 
+    from train import logprobs
     from train.data import RowData
     from train.logs import Phases, RunLog
     from train.process import any_rank
@@ -92,7 +113,7 @@ def _train(
     with phases.timed("rows"):
         rows = RowData(rows_dir, config)
     with phases.timed("model"):
-        run = Run(config, rows)
+        run = Run(config, rows, watch_first=dump_logprobs)
     saved_at = None
     if resume:
         with phases.timed("resume"):
@@ -100,6 +121,7 @@ def _train(
         saved_at = run.progress.step
     # Writes to RUN: only once nothing is refused any more.
     log = RunLog(out, config, dist.get_rank(), dist.get_world_size(), phases=phases)
+    log.rows(rows_dir)
     stop, step_time_s = any_rank(bool(terminated)), None
     while run.progress.step < config.steps and not stop:
         started = time.perf_counter()
@@ -121,6 +143,9 @@ def _train(
             expert_load=result.expert_load,
             profiled=profiled,
         )
+        if run.first_logprobs is not None:
+            logprobs.write(out, run.first_logprobs, run.rows.rows_sha256, config)
+            run.first_logprobs = None
         stop = any_rank(bool(terminated))
         if config.save_interval and run.progress.step % config.save_interval == 0:
             with phases.timed("save"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import platform
 import subprocess
 from collections.abc import Callable
@@ -11,10 +12,16 @@ from typing import Any
 
 PACKAGES = ("torch", "megatron-core", "transformer-engine", "databuild", "numpy", "pyarrow")
 TIMEOUT_S = 20
+# Of the environment, what changes speed or numbers: names, or how they begin. No other variable is read.
+ENVIRONMENT = ("CUDA_DEVICE_MAX_CONNECTIONS", "CUBLAS_WORKSPACE_CONFIG", "OMP_NUM_THREADS", "PYTORCH_CUDA_ALLOC_CONF")
+ENVIRONMENT_STARTS = ("NCCL_", "NVTE_", "FI_", "TORCH_NCCL_")
 
 
 def describe_stack() -> dict[str, Any]:
-    """Versions of python, the packages, CUDA, NCCL and the driver; the GPU's name; the commit of this code and its state."""
+    """Versions of python, the packages, CUDA, NCCL and the driver; the GPU's name; the commit of this code and its state.
+
+    gpus_per_node: as torchrun says it. env: the variables that change speed or numbers.
+    """
     commit, clean = _git(Path(__file__).resolve())
     return {
         "python": platform.python_version(),
@@ -23,9 +30,21 @@ def describe_stack() -> dict[str, Any]:
         "nccl": _from_torch(_nccl),
         "driver": _driver(),
         "gpu": _from_torch(lambda torch: torch.cuda.get_device_name() if torch.cuda.is_available() else None),
+        "gpus_per_node": _per_node(),
+        "env": _environment(),
         "git_commit": commit,
         "git_clean": clean,
     }
+
+
+def _per_node() -> int | None:
+    text = os.environ.get("LOCAL_WORLD_SIZE", "")
+    return int(text) if text.isdecimal() else None
+
+
+def _environment() -> dict[str, str]:
+    names = (name for name in os.environ if name in ENVIRONMENT or name.startswith(ENVIRONMENT_STARTS))
+    return {name: os.environ[name] for name in sorted(names)}
 
 
 def _version(package: str) -> str | None:

@@ -17,6 +17,7 @@ from train.attention import zigzag
 from train.config import TrainConfig
 from train.data import MicroBatch
 from train.expert_load import ExpertLoad
+from train.logprobs import Watch
 from train.loss import batch_loss, masked_sum
 
 
@@ -55,23 +56,31 @@ def _device_batches(config: TrainConfig, batches: Sequence[MicroBatch]) -> Itera
         yield tensors
 
 
-def _forward(config: TrainConfig, batches: Iterator[dict[str, Tensor]], model: Any) -> tuple[Tensor, Any]:
+def _forward(
+    config: TrainConfig, watch: Watch | None, batches: Iterator[dict[str, Tensor]], model: Any
+) -> tuple[Tensor, Any]:
     batch = next(batches)
     # An MTP layer shifts labels and mask once more for each token it looks further; without a mask it trains on everything.
     extra = {"loss_mask": batch["label_mask"]} if config.mtp_num_layers else {}
     # RoPE sees only distances, so positions need not restart where attention does.
     output = model(batch["tokens"], batch["position_ids"], batch.get("doc_bounds"), labels=batch["labels"], **extra)
-    return output, partial(masked_sum, batch["label_mask"])
+    return output, partial(watch.masked_sum if watch else masked_sum, batch["label_mask"])
 
 
 def train_step(
-    config: TrainConfig, model: Any, optimizer: Any, schedule: Any, load: ExpertLoad, batches: Sequence[MicroBatch]
+    config: TrainConfig,
+    model: Any,
+    optimizer: Any,
+    schedule: Any,
+    load: ExpertLoad,
+    batches: Sequence[MicroBatch],
+    watch: Watch | None = None,
 ) -> StepResult:
-    """Train on one global batch; batches are the micro-batches of this data-parallel rank."""
+    """Train on one global batch; batches are the micro-batches of this data-parallel rank; watch sees each token's loss."""
     model.zero_grad_buffer()
     optimizer.zero_grad()
     parts = get_forward_backward_func()(
-        forward_step_func=partial(_forward, config),
+        forward_step_func=partial(_forward, config, watch),
         data_iterator=_device_batches(config, batches),
         model=[model],
         num_microbatches=len(batches),

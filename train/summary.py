@@ -22,10 +22,20 @@ WARMUP_STEPS = 5
 
 
 def default_window(lines: Sequence[Line]) -> tuple[int, int] | None:
-    """(first, last) step to measure: all but the first five, or but the first half of a short run; None without steps."""
+    """(first, last) step to measure: all but the first five, or but the first half of a short run; None without steps.
+
+    A profiled step says nothing of the speed: of the steps before and after it the longer stretch is taken.
+    """
     if not lines:
         return None
-    return lines[min(WARMUP_STEPS, len(lines) // 2)]["step"], lines[-1]["step"]
+    stretches: list[list[int]] = [[]]
+    for line in lines[min(WARMUP_STEPS, len(lines) // 2) :]:
+        if line.get("profiled"):
+            stretches.append([])
+        else:
+            stretches[-1].append(line["step"])
+    longest = max(stretches, key=len)
+    return (longest[0], longest[-1]) if longest else (lines[-1]["step"], lines[-1]["step"])
 
 
 def summarize(
@@ -37,13 +47,13 @@ def summarize(
     window: tuple[int, int] | None = None,
     attention_flops: float | None = None,
 ) -> dict[str, Any]:
-    """The figures of the steps in window (first, last; both count) but those that were profiled, and of the whole process.
+    """The figures of the steps in window (first, last; both count), and of the whole process.
 
     lines: of metrics.jsonl, in order. wall_s: seconds from the start of the process to its end. attention_flops: per token,
     for attention: document, where they depend on the rows. A figure whose inputs are not there has the value null.
     """
     window = window or default_window(lines)
-    chosen = [line for line in lines if window and window[0] <= line["step"] <= window[1] and not line.get("profiled")]
+    chosen = [line for line in lines if window and window[0] <= line["step"] <= window[1]]
     times = [float(line["step_time_s"]) for line in chosen]
     tokens, seconds = sum(line["tokens"] for line in chosen), sum(times)
     speed = tokens / (seconds * num_gpus) if chosen else None

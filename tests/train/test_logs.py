@@ -170,13 +170,15 @@ def test_the_summary_of_a_run(tmp_path):
     assert load_config(tmp_path / "config.yaml") == CONFIG
 
 
-def test_a_profiled_step_is_no_part_of_the_window():
-    lines = [{"step": k, "loss": 1.0, "tokens": 64, "step_time_s": 1.0} for k in range(1, 12)]
-    lines[8] |= {"profiled": True, "step_time_s": 9.0}
+@pytest.mark.parametrize(("profiled", "window"), [(6, (7, 20)), (18, (6, 17)), (20, (6, 19)), (3, (6, 20))])
+def test_a_profiled_step_is_no_part_of_the_window(profiled, window):
+    lines = [{"step": k, "loss": 1.0, "tokens": 64, "step_time_s": 1.0} for k in range(1, 21)]
+    lines[profiled - 1] |= {"profiled": True, "step_time_s": 9.0}
+    assert default_window(lines) == window
     figures = summarize(lines, CONFIG, num_gpus=1, wall_s=60.0)["figures"]
     assert figures["step_time_mean_s"]["value"] == 1.0
-    assert figures["step_time_mean_s"]["inputs"]["steps"] == 5
     assert figures["tokens_per_s_per_gpu"]["value"] == 64
+    assert default_window([{**lines[0], "profiled": True}]) == (1, 1)
 
 
 def test_figures_without_their_inputs_are_null():
