@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from databuild.reading.rowviews import shifted
+
 
 def step_rows(
     step: int, *, global_batch_size: int, micro_batch_size: int, dp_size: int, dp_rank: int
@@ -28,15 +30,11 @@ def step_rows(
     return first + rounds + np.arange(micro_batch_size, dtype=np.int64)
 
 
-def shifted(
+def labels_and_mask(
     input_ids: npt.NDArray[np.int32], loss_mask: npt.NDArray[np.uint8]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
     """(labels int64[..., R], label_mask float32[..., R]): labels[t] = input_ids[t + 1]; the last position has none.
 
-    The only place where rows are shifted. The label of the last position is 0 with mask 0: a valid id, never trained.
+    The label of the last position is 0 with mask 0: a valid id, never trained.
     """
-    labels = np.zeros(input_ids.shape, np.int64)
-    labels[..., :-1] = input_ids[..., 1:]
-    label_mask = np.zeros(loss_mask.shape, np.float32)
-    label_mask[..., :-1] = loss_mask[..., 1:]
-    return labels, label_mask
+    return shifted(input_ids).astype(np.int64), shifted(loss_mask).astype(np.float32)

@@ -19,7 +19,7 @@ from databuild.tokenizer import load_tokenizer
 from databuild.verify import load_manifest, row_paths, verify
 from manifests.locks import load_tokenizer_lock
 from manifests.model import Manifest
-from train.batches import shifted, step_rows
+from train.batches import labels_and_mask, step_rows
 from train.config import TrainConfig
 
 
@@ -105,7 +105,7 @@ class RowData:
         """These rows of the file as one micro-batch."""
         chosen = np.asarray(rows, np.int64)
         ids, mask = self._ids[chosen], self._mask[chosen]
-        labels, label_mask = shifted(ids, mask)
+        labels, label_mask = labels_and_mask(ids, mask)
         size = ids.shape[1]
         bounds = [
             self._doc_starts[self._doc_offsets[row] : self._doc_offsets[row + 1]] + i * size
@@ -175,7 +175,7 @@ class RowDataset(Dataset[dict[str, torch.Tensor]]):
 
 def items(input_ids: npt.NDArray[np.int32], loss_mask: npt.NDArray[np.uint8]) -> dict[str, torch.Tensor]:
     """The item of RowDataset for a row ([S]) or a batch ([B, S]) under causal_row attention."""
-    labels, label_mask = shifted(input_ids, loss_mask)
+    labels, label_mask = labels_and_mask(input_ids, loss_mask)
     positions = np.broadcast_to(np.arange(input_ids.shape[-1], dtype=np.int64), input_ids.shape)
     return {
         "tokens": torch.from_numpy(input_ids.astype(np.int64)),

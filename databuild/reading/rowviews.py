@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,18 +13,20 @@ import numpy.typing as npt
 IGNORE = -100
 
 
+def shifted(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The value of the next position at each; 0 at the last, which has none. [..., R], of the same type.
+
+    The only place where rows are shifted for a trainer.
+    """
+    result = np.zeros_like(values)
+    result[..., :-1] = values[..., 1:]
+    return result
+
+
 def shifted_labels(input_ids: npt.NDArray[np.int32], loss_mask: npt.NDArray[np.uint8]) -> npt.NDArray[np.int32]:
     """int32[..., R]: labels[t] = input_ids[t + 1] where loss_mask[t + 1] is 1, IGNORE elsewhere and at the last position."""
-    labels = np.full(input_ids.shape, IGNORE, np.int32)
-    np.copyto(labels[..., :-1], input_ids[..., 1:], where=loss_mask[..., 1:] != 0)
+    labels: npt.NDArray[np.int32] = np.where(shifted(loss_mask) != 0, shifted(input_ids), np.int32(IGNORE))
     return labels
-
-
-def shifted_mask(loss_mask: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """uint8[..., R]: label_mask[t] = loss_mask[t + 1], 0 at the last position."""
-    mask = np.zeros(loss_mask.shape, np.uint8)
-    mask[..., :-1] = loss_mask[..., 1:]
-    return mask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -49,7 +52,7 @@ class Row:
     @property
     def label_mask(self) -> npt.NDArray[np.uint8]:
         """uint8[row_tokens], shifted already: label_mask[t] = loss_mask[t + 1], 0 at the last position."""
-        return shifted_mask(self.loss_mask)
+        return shifted(self.loss_mask)
 
     @property
     def num_targets(self) -> int:
@@ -99,7 +102,7 @@ class RowBatch:
     @property
     def label_mask(self) -> npt.NDArray[np.uint8]:
         """uint8[B, row_tokens], shifted already: label_mask[t] = loss_mask[t + 1], 0 at the last position."""
-        return shifted_mask(self.loss_mask)
+        return shifted(self.loss_mask)
 
     @property
     def num_targets(self) -> int:

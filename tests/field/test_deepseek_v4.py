@@ -39,7 +39,7 @@ from databuild.config import BuildSpec
 from databuild.errors import UsageError
 from databuild.recipe import check_options
 from masks.policy import MASK_TYPES
-from train.batches import shifted
+from train.batches import labels_and_mask
 
 BEGIN, END = "<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>"
 PRIMES = [
@@ -105,7 +105,7 @@ def test_the_loss_of_a_first_step_is_that_of_the_targets():
     np.add.at(counts, (compact[:, :-1], compact[:, 1:]), 5.0)  # it has learned which token follows which
     nll = -np.log(counts / counts.sum(1, keepdims=True))
 
-    labels, label_mask = shifted(ids, mask)
+    labels, label_mask = labels_and_mask(ids, mask)
     known = np.searchsorted(vocabulary, labels) % len(vocabulary)
     loss = (nll[compact, known] * label_mask).sum() / label_mask.sum()
 

@@ -41,7 +41,7 @@ from databuild.pieces import How
 from databuild.recheck import check_rows
 from databuild.rows import read_groups
 from masks.policy import MASK_TYPES
-from train.batches import shifted
+from train.batches import labels_and_mask
 
 CALL = (
     '\n\n<｜DSML｜tool_calls>\n<｜DSML｜invoke name="clock">\n'
@@ -103,7 +103,7 @@ def test_the_first_answer_token_is_a_target_after_the_one_shift():
     made = whole([user("Hi"), assistant("Yo")])
     assert made.ids == [BOS, USER, *plain("Hi"), ASSISTANT, THINK_END, *plain("Yo"), EOS]
     assert made.mask == [0, 0, 0, 0, 0, 1, 1]
-    labels, label_mask = shifted(np.array(made.ids, np.int32), np.array(made.mask, np.uint8))
+    labels, label_mask = labels_and_mask(np.array(made.ids, np.int32), np.array(made.mask, np.uint8))
     assert label_mask.tolist() == [0, 0, 0, 0, 1, 1, 0]
     assert labels[4:6].tolist() == [*plain("Yo"), EOS]
 
@@ -115,7 +115,7 @@ def test_labels_and_mask_speak_of_the_same_token():
     """
     built = build_in_memory(records(200), row_tokens=64, **options_of())
     ids, mask = (np.array(values) for values in zip(*built.rows, strict=True))
-    labels, label_mask = shifted(ids.astype(np.int32), mask.astype(np.uint8))
+    labels, label_mask = labels_and_mask(ids.astype(np.int32), mask.astype(np.uint8))
     assert label_mask.sum() == mask.sum() > 1000
     for row, position in np.argwhere(label_mask == 1).tolist():
         assert labels[row, position] == ids[row, position + 1]
@@ -125,7 +125,7 @@ def test_labels_and_mask_speak_of_the_same_token():
 def test_the_shift_lives_in_one_place():
     """https://github.com/verl-project/verl/pull/5362
 
-    No other function slices masks or labels by one.
+    No other function slices masks or labels by one, but exports, whose alignments tests/export compares with each other.
     """
     found = []
     for path in OURS:
@@ -138,7 +138,9 @@ def test_the_shift_lives_in_one_place():
             parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
             if any(isinstance(p, ast.Slice) and ast.unparse(p) in ("1:", ":-1") for p in parts):
                 found.append(path.relative_to(ROOT).as_posix())
-    assert set(found) == {"train/batches.py"}
+    own = {name for name in found if not name.startswith(("databuild/export/", "train/miles/"))}
+    assert own <= {"databuild/reading/rowviews.py"}
+    assert "databuild/export/bridge.py" in found  # the search finds what it looks for
 
 
 @pytest.mark.parametrize("num_words", [0, 3, 2000])
@@ -477,7 +479,7 @@ def test_no_row_is_without_a_target(cli, tmp_path):
     built = build_in_memory([*records(60), long_question], row_tokens=32, **options_of())
     assert built.counts["rows_without_targets"] > 10
     for ids, mask in built.rows:
-        _, label_mask = shifted(np.array(ids, np.int32), np.array(mask, np.uint8))
+        _, label_mask = labels_and_mask(np.array(ids, np.int32), np.array(mask, np.uint8))
         assert label_mask.sum() >= 1
     path = write_jsonl(tmp_path / "c.jsonl", [{"messages": [user("Nobody answers. " * 9)]}] * 20)
     error = cli("fixed", "--source", path, "--row-tokens", 32, "--out", tmp_path / "rows").error(3, "source")

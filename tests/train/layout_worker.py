@@ -22,7 +22,7 @@ import torch.distributed as dist
 
 from databuild.errors import DatabuildError
 from train import cpu_shim, process
-from train.batches import shifted, step_rows
+from train.batches import labels_and_mask, step_rows
 from train.config import TrainConfig
 from train.data import MicroBatch
 
@@ -88,7 +88,7 @@ class TinyRows:
 
     def batch(self, rows: np.ndarray) -> MicroBatch:
         ids, mask = self.ids[rows], self.mask[rows]
-        labels, label_mask = shifted(ids, mask)
+        labels, label_mask = labels_and_mask(ids, mask)
         return MicroBatch(
             tokens=torch.from_numpy(ids.astype(np.int64)),
             labels=torch.from_numpy(labels),

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from train.batches import shifted, step_rows
+from train.batches import labels_and_mask, step_rows
 
 
 @given(st.integers(0, 50), st.integers(1, 5), st.integers(1, 6), st.integers(1, 5))
@@ -31,7 +31,7 @@ def test_a_batch_that_does_not_divide_is_refused():
 def test_the_shift_trains_exactly_the_targets_of_the_row(tokens):
     ids = np.array([[token for token, _ in tokens]], np.int32)
     mask = np.array([[int(flag) for _, flag in tokens]], np.uint8)
-    labels, label_mask = shifted(ids, mask)
+    labels, label_mask = labels_and_mask(ids, mask)
     trained = {(t + 1, int(labels[0, t])) for t in np.flatnonzero(label_mask[0]).tolist()}
     assert trained == {(t, tokens[t][0]) for t in range(1, len(tokens)) if tokens[t][1]}
     assert label_mask[0, -1] == 0

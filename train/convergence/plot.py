@@ -107,7 +107,7 @@ def _write_png(path: Path, curves: Sequence[Curve], names: Sequence[str]) -> Non
         raise UsageError(
             "a PNG needs matplotlib",
             where=str(path),
-            next_step="pip install matplotlib, or give a name that ends in .html, which needs nothing",
+            next_step="pip install 'databuild[report]' or matplotlib, or give a name that ends in .html, which needs nothing",
         ) from error
     figure = figures.Figure(figsize=(9, 4.5), layout="constrained")
     backend.FigureCanvasAgg(figure)
