@@ -1,1 +1,1 @@
-"""What miles loads; see databuild/export/README.md."""
+"""What miles loads; see docs/consumers/miles.md."""
