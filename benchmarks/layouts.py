@@ -103,7 +103,7 @@ def line(
     bound = folder / "profile" / "bound_by.json"
     trace = json.loads(bound.read_text()) if bound.exists() else {}
     judged = verdict.verdicts["pipeline"]
-    card = make_card(folder, folder / "card", overwrite=True)
+    card = make_card(folder, folder / "card", overwrite=True, golden=first)
     return [
         case.name(arguments.gpus),
         f"{arguments.global_batch_size // (config.micro_batch_size * arguments.gpus // (case.tp * case.pp * case.cp))}",

@@ -272,3 +272,41 @@ def test_a_gpu_is_named_as_the_public_cards_name_it(golden_run):
         from train.recipe.from_run import gpu_type
 
         assert gpu_type(run) == kind
+
+
+def other_run(run, folder, change):
+    """A copy of a run whose lines went through change, its summary computed again."""
+    shutil.copytree(run, folder)
+    lines = [change(line) for line in lines_of(folder)]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    old = json.loads((folder / "summary.json").read_text())
+    inputs = old["figures"]["gpu_hours"]["inputs"]
+    config = TrainConfig.model_validate(parse_yaml((folder / "config.yaml").read_text(), "c", "c"))
+    again = summarize(lines, config, num_gpus=inputs["gpus"], wall_s=inputs["wall_s"], window=tuple(old["window"]))
+    change_json(folder / "summary.json", **again)
+    return folder
+
+
+@pytest.mark.parametrize(("factor", "result", "status"), [(1.0, "pass", "candidate"), (1.2, "fail", "screen")])
+def test_a_golden_run_judges_the_loss_curve(golden_run, tmp_path, factor, result, status):
+    current = other_run(golden_run, tmp_path / "current", lambda line: line | {"loss": line["loss"] * factor})
+    found = make_card(current, tmp_path / "card", overwrite=False, golden=golden_run)
+    stated = load_recipe(tmp_path / "card" / "recipe.yaml")
+    correctness = stated.recipe.correctness
+    assert (correctness.result, correctness.convergence.result, found["status"]) == (result, result, status)
+    assert correctness.convergence.final_loss_difference == pytest.approx(factor - 1, abs=1e-6)
+    assert correctness.convergence.steps == len(lines_of(current))
+    assert wrong(check_recipe(stated)) == []
+
+
+def test_a_golden_run_of_another_configuration_is_refused(golden_run, tmp_path):
+    shutil.copytree(golden_run, tmp_path / "current")
+    path = tmp_path / "current" / "config.yaml"
+    lines = path.read_text().splitlines()
+    changed = ["weight_decay: 0.3" if line.startswith("weight_decay") else line for line in lines]
+    assert changed != lines
+    path.write_text("\n".join(changed) + "\n")
+    with pytest.raises(UsageError, match="not comparable") as caught:
+        make_card(tmp_path / "current", tmp_path / "card", overwrite=False, golden=golden_run)
+    assert "weight_decay 0.3" in str(caught.value)
+    assert not (tmp_path / "card").exists()

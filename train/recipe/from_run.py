@@ -11,6 +11,7 @@ from train.config import TrainConfig, print_config
 from train.flops import parameter_counts
 from train.layout import data_parallel_size
 from train.recipe import derive
+from train.recipe.correctness import correctness_of
 from train.recipe.evidence import level
 from train.recipe.model import Recipe
 from train.recipe.run_files import RunFiles
@@ -21,8 +22,11 @@ GPU_NAMES = re.compile(r"\b(GB300|GB200|B300|B200|B100|H800|H200|H100|H20|A800|A
 PATHS = {"load_hf": "$LOAD_HF"}
 
 
-def recipe_from_run(run: RunFiles) -> Recipe:
-    """The recipe of a run; its status is the level that the run shows. What is missing is added to run.missing."""
+def recipe_from_run(run: RunFiles, golden: RunFiles | None = None) -> Recipe:
+    """The recipe of a run; its status is the level that the run shows. What is missing is added to run.missing.
+
+    golden: a run of the same configuration and rows, mostly in another layout, that its losses are judged by.
+    """
     value = {
         "schema_version": 1,
         "model": _model_name(run.config),
@@ -39,10 +43,14 @@ def recipe_from_run(run: RunFiles) -> Recipe:
         "run": _command(run),
         "evidence": _evidence(run),
     }
-    run.missing.append("correctness: nothing was compared; `python -m train compare` does")
     if "env" not in run.stack:
         run.missing.append("stack.json: the environment")
     recipe = Recipe.model_validate(value)
+    if golden is None:
+        run.missing.append("correctness: nothing was compared; --golden RUN names a run to be judged by")
+    else:
+        correctness = correctness_of(run, recipe, golden, recipe_from_run(golden))
+        recipe = recipe.model_copy(update={"correctness": correctness})
     return recipe.model_copy(update={"status": level(recipe)[0]})
 
 

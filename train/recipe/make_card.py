@@ -15,14 +15,15 @@ from train.recipe.run_files import read_run
 from train.recipe.write import write_folder
 
 
-def make_card(folder: Path, out: Path, *, overwrite: bool) -> dict[str, Any]:
+def make_card(folder: Path, out: Path, *, overwrite: bool, golden: Path | None = None) -> dict[str, Any]:
     """Write recipe.yaml and card.yaml of a run into out; {folder, status, reason, right, missing}.
 
+    golden: the run that its loss curve is judged by.
     UsageError, IntegrityError: see read_run. IntegrityError too if the recipe does not pass the check: then the run's own
     figures contradict each other.
     """
     run = read_run(folder)
-    recipe = recipe_from_run(run)
+    recipe = recipe_from_run(run, read_run(golden) if golden is not None else None)
     text = dump_recipe(recipe)
     findings = check_recipe(parse_recipe(text, "recipe.yaml"), manifest=run.manifest)
     if bad := wrong(findings):
