@@ -13,6 +13,8 @@ from megatron.core.transformer.module import MegatronModule
 from torch import Tensor
 from torch.nn.attention.bias import causal_lower_right
 
+from train.documents import document_ids, varlen_bounds
+
 
 def zigzag(full: Tensor, cp_size: int, cp_rank: int, dim: int) -> Tensor:
     """The two chunks of a row that a context-parallel rank holds: r and 2n-1-r of 2n, so that causal work is even."""
@@ -26,26 +28,6 @@ def undo_zigzag(gathered: Tensor, cp_size: int, dim: int) -> Tensor:
     """The row in order, from the parts of all ranks one after another."""
     chunks = gathered.chunk(2 * cp_size, dim)
     return torch.cat([*chunks[0::2], *reversed(chunks[1::2])], dim)
-
-
-def document_ids(bounds: Tensor, rows: int, row_tokens: int) -> Tensor:
-    """int64[rows, row_tokens]: the number of each token's document, counted over the micro-batch.
-
-    bounds int32[d + 1]: where the documents of the rows, one row after another, begin, and the end of the last.
-    """
-    tokens = torch.arange(rows * row_tokens, device=bounds.device, dtype=bounds.dtype)
-    return torch.bucketize(tokens, bounds[1:], right=True).view(rows, row_tokens)
-
-
-def varlen_bounds(bounds: Tensor, row_tokens: int, first: int, queries: int) -> tuple[Tensor, Tensor]:
-    """(of the queries, of the keys) int32[d + 1] each, for a kernel that aligns the ends of both in every document.
-
-    The queries are positions first..first + queries of each row, the keys 0..first + queries, rows one after another. A
-    document outside has no queries, and what follows the queries no keys. Nothing here waits for the GPU.
-    """
-    row, position = bounds // row_tokens, bounds % row_tokens
-    keys = first + queries
-    return row * queries + (position - first).clamp(0, queries), row * keys + position.clamp(max=keys)
 
 
 def causal_mask(doc_ids: Tensor, first_query: int, queries: int, keys: int) -> Tensor:

@@ -15,6 +15,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from databuild.errors import UsageError
+from train.deepseek_v4.config import V4Config, run_problems, with_shared_keys
 from train.yaml12 import parse_yaml
 
 Positive = Annotated[int, Field(ge=1)]
@@ -92,6 +93,10 @@ class TrainConfig(BaseModel):
     mtp_num_layers: Positive | None = None
     mtp_loss_scaling_factor: NonNegativeFloat = 0.1
 
+    # Another architecture, whose section says everything of the model; the keys above that say the same follow from it.
+    deepseek_v4: V4Config | None = None
+    compile: bool = False
+
     # The optimizer.
     lr: PositiveFloat = 1e-5
     min_lr: NonNegativeFloat = 0.0
@@ -140,9 +145,15 @@ class TrainConfig(BaseModel):
         """Row tokens of a global batch, trained or not."""
         return self.global_batch_size * self.seq_length
 
+    @model_validator(mode="before")
+    @classmethod
+    def _section_decides(cls, values: Any) -> Any:
+        return with_shared_keys(values)
+
     @model_validator(mode="after")
     def _fits_together(self) -> TrainConfig:
-        for broken in (*_run_problems(self), *_model_problems(self), *_expert_problems(self)):
+        own = run_problems(self) if self.deepseek_v4 else _unless(not self.compile, "compile needs deepseek_v4")
+        for broken in (*_run_problems(self), *_model_problems(self), *_expert_problems(self), *own):
             raise ValueError(broken)
         return self
 
@@ -228,6 +239,8 @@ def _expert_problems(c: TrainConfig) -> list[str]:
             f"moe_layer_freq lists {len(c.moe_layer_freq)} layers, num_layers is {c.num_layers}",
         )
         problems += _unless(1 in c.moe_layer_freq, "moe_layer_freq gives no layer experts: leave num_moe_experts out")
+    if c.deepseek_v4:  # routes by itself; what it cannot be spread over, train.layout refuses
+        return problems
     # Megatron 0.16.1 and 0.19.2 leave the experts' gradients unreduced over tp then: 1e-2 off, without a word.
     problems += _unless(c.tp == 1 or c.ep > 1 or c.etp > 1, "tp > 1 with experts needs ep > 1 or etp > 1")
     problems += _unless(c.tp == 1 or c.sequence_parallel, "tp > 1 with experts needs sequence_parallel: true")
@@ -262,7 +275,7 @@ def _parse(text: str, where: str) -> Any:
 
 
 def _known(key: str, where: str) -> None:
-    names = list(TrainConfig.model_fields)
+    names = [*TrainConfig.model_fields, *(f"deepseek_v4.{name}" for name in V4Config.model_fields)]
     if key not in names:
         near = difflib.get_close_matches(key, names, 1, 0.5)
         raise UsageError(
@@ -276,7 +289,13 @@ def load_config(path: str | Path, sets: Sequence[str] = ()) -> TrainConfig:
     With load_hf, the model keys that are left out are those of the checkpoint's config.json; stated ones must agree.
     """
     values = _file_values(Path(path))
-    values |= _set_values(sets)
+    for key, value in _set_values(sets).items():
+        section, dot, name = key.partition(".")
+        if dot:
+            stated = values.get(section)
+            values[section] = {**(stated if isinstance(stated, dict) else {}), name: value}
+        else:
+            values[key] = value
     if isinstance(values.get("load_hf"), str):
         values = _with_checkpoint(values)
     try:
@@ -338,13 +357,15 @@ def _with_checkpoint(values: dict[str, Any]) -> dict[str, Any]:
 
 def _refusal(error: ValidationError, where: str) -> UsageError:
     first = error.errors(include_url=False)[0]
-    key = str(first["loc"][0]) if first["loc"] else ""
+    key = ".".join(map(str, first["loc"])) if first["loc"][:1] == ("deepseek_v4",) else str((*first["loc"], "")[0])
     text = first["msg"].removeprefix("Value error, ")
     if not key:
         return UsageError(text, where=where)
     if first["type"] == "missing":
         return UsageError(f"{key} is missing", where=where, next_step=f"add a line `{key}: VALUE`")
-    same = [e for e in error.errors(include_url=False) if e["loc"][:1] == first["loc"][:1]]
+    same = (
+        [e for e in error.errors(include_url=False) if e["loc"][:1] == first["loc"][:1]] if "." not in key else [first]
+    )
     expected = "; ".join(dict.fromkeys(e["msg"] for e in same))
     return UsageError(
         f"{key} has a value that makes no sense", where=where, expected=expected, found=repr(first["input"])
@@ -363,6 +384,8 @@ def _scalar(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, list):
         return f"[{', '.join(map(_scalar, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key}: {_scalar(item)}' for key, item in value.items())}}}"
     if isinstance(value, float):
         mantissa, e, exponent = repr(value).partition("e")
         return f"{mantissa}.0e{exponent}" if e and "." not in mantissa else repr(value)  # YAML 1.1 wants the point

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from megatron.core.transformer.moe.router import TopKRouter
 from torch import Tensor
+
+from train.deepseek_v4.routing import Router as V4Router
+
+
+def _mapped_tokens(output: tuple[Tensor, Tensor]) -> Tensor:
+    """Tokens of each expert, of the output of Megatron's router: probabilities and a map [tokens, experts]."""
+    return output[1].sum(0)
 
 
 class ExpertLoad:
@@ -23,7 +31,9 @@ class ExpertLoad:
         )
         for name, module in model.named_modules():
             if isinstance(module, TopKRouter):
-                module.register_forward_hook(self._counter(self._row(model, name)))
+                module.register_forward_hook(self._counter(self._row(model, name), _mapped_tokens))
+            elif isinstance(module, V4Router):
+                module.register_forward_hook(self._counter(module.layer_number - 1, module.count))
 
     def _row(self, model: Any, name: str) -> int:
         match = re.match(r"(decoder|mtp)\.layers\.(\d+)\.", name)
@@ -33,11 +43,11 @@ class ExpertLoad:
             return int(model.config.num_layers) + index
         return int(model.decoder.layers[index].layer_number) - 1
 
-    def _counter(self, row: int) -> Any:
+    def _counter(self, row: int, tokens_of: Callable[[tuple[Tensor, Tensor]], Tensor]) -> Any:
         def count(_module: Any, _inputs: Any, output: tuple[Tensor, Tensor]) -> None:
             # Under full recompute a forward pass runs twice, the first time without gradients.
             if torch.is_grad_enabled():
-                self._counts[row] += output[1].sum(0)
+                self._counts[row] += tokens_of(output)
 
         return count
 

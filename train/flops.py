@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from train.config import TrainConfig
+from train.deepseek_v4 import counts as deepseek_v4
 
 FORMULA_6N = "mfu_6n = 6 * matmul_parameters * tokens_per_s_per_gpu / (peak_tflops * 1e12)"
 FORMULA_WITH_ATTENTION = (
@@ -35,6 +36,9 @@ class ParameterCounts:
 def parameter_counts(config: TrainConfig) -> ParameterCounts:
     """Count the parameters of a configuration."""
     c = config
+    if c.deepseek_v4:
+        total, active, matmul = deepseek_v4.counts(c.deepseek_v4)
+        return ParameterCounts(total=total, active=active, matmul=matmul, matmul_with_mtp=matmul)
     head = c.vocab_size * c.hidden_size
     total = head * (1 if c.tie_embeddings else 2) + c.hidden_size
     active, matmul = total, head
@@ -58,6 +62,8 @@ def attention_flops_per_token(config: TrainConfig, segments: Sequence[int] | Non
     segments: tokens of each piece that attends within itself; None is the whole row, seq_length tokens.
     """
     c = config
+    if c.deepseek_v4:
+        return deepseek_v4.attention_flops(c.deepseek_v4, segments if segments is not None else [c.seq_length])
     if c.multi_latent_attention:
         assert c.qk_head_dim and c.qk_pos_emb_head_dim and c.v_head_dim  # TrainConfig refuses it otherwise
         sizes = c.qk_head_dim + c.qk_pos_emb_head_dim + c.v_head_dim

@@ -60,8 +60,12 @@ def config_from_hf(folder: str | Path) -> dict[str, Any]:
     path = Path(folder) / CONFIG
     raw = _read_json(path)
     model_type = raw.get("model_type")
+    if model_type == "deepseek_v4":
+        from train.deepseek_v4.hf import section_from_hf
+
+        return {"deepseek_v4": section_from_hf(raw, path)}
     if model_type not in MODEL_TYPES:
-        raise _unlike(path, "model_type", f"one of {', '.join(MODEL_TYPES)}", model_type)
+        raise _unlike(path, "model_type", f"one of {', '.join(MODEL_TYPES)}, deepseek_v4", model_type)
     rope = raw.get("rope_parameters") or raw.get("rope_scaling") or {}
     kind = rope.get("rope_type", rope.get("type", "default"))
     for key, wanted, found in (
@@ -145,6 +149,14 @@ def export_hf(
     """
     model_type = _hf_model_type(config)
     tensors = _to_hf({name: value for name, value in state.items() if not name.endswith("_extra_state")}, config)
+    dtype = str(next(iter(tensors.values())).dtype).removeprefix("torch.")
+    write_checkpoint(tensors, _hf_config(config, model_type, dtype), folder, shard_bytes)
+
+
+def write_checkpoint(
+    tensors: Mapping[str, Tensor], config: Mapping[str, Any], folder: str | Path, shard_bytes: int
+) -> None:
+    """Write tensors and config.json, the latter last; the directory must not exist or be empty. OutputError if it cannot be."""
     target = Path(folder)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise OutputError("the directory is not empty", where=str(target), next_step="export into a new directory")
@@ -154,7 +166,6 @@ def export_hf(
     names = [WEIGHTS] if len(shards) == 1 else [
         f"model-{i + 1:05d}-of-{len(shards):05d}.safetensors" for i in range(len(shards))
     ]  # fmt: skip
-    dtype = str(next(iter(tensors.values())).dtype).removeprefix("torch.")
     try:
         target.mkdir(parents=True, exist_ok=True)
         for name, keys in zip(names, shards, strict=True):
@@ -165,7 +176,7 @@ def export_hf(
             where = {key: name for name, keys in zip(names, shards, strict=True) for key in keys}
             _write_json(target / INDEX, {"metadata": {"total_size": sizes}, "weight_map": where})
         # Last: without config.json nothing takes the directory for a checkpoint.
-        _write_json(target / CONFIG, _hf_config(config, model_type, dtype))
+        _write_json(target / CONFIG, config)
     except OSError as error:
         raise OutputError("cannot write the checkpoint", where=str(target), found=str(error.strerror)) from error
 

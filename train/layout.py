@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from train.config import TrainConfig
+from train.deepseek_v4.config import layout_problems
 
 
 def data_parallel_size(config: TrainConfig, world_size: int) -> int:
@@ -27,7 +28,9 @@ def check_layout(config: TrainConfig, world_size: int) -> list[str]:
                 f"global_batch_size {c.global_batch_size} is not a multiple of micro_batch_size {c.micro_batch_size} x "
                 f"{data_parallel_size(c, world_size)} data-parallel ranks"
             )
-    if not c.multi_latent_attention and c.query_groups % c.tp:
+    if c.deepseek_v4:
+        reasons += layout_problems(c)
+    elif not c.multi_latent_attention and c.query_groups % c.tp:
         reasons.append(
             f"num_query_groups {c.query_groups} is not a multiple of tp {c.tp}: key heads are not copied over ranks"
         )

@@ -28,6 +28,7 @@ def install() -> None:
     _count_aux_loss_tokens_of_the_whole_row()
     _keep_adam_step_on_load()
     _let_ranks_without_weights_save()
+    _find_the_state_of_fp32_weights()
     _weigh_mtp_targets_equally()
 
 
@@ -91,6 +92,24 @@ def _let_ranks_without_weights_save() -> None:
             load_state_dict(self, state)
 
     DistributedOptimizer.state_dict, DistributedOptimizer.load_state_dict = state_if_any, load_if_any
+
+
+def _find_the_state_of_fp32_weights() -> None:
+    """Say rightly where in its group the state of a weight is, for groups that hold fp32 and bf16 weights.
+
+    Adam's groups list the fp32 weights first, but Megatron's map of them goes by the order of the model: a model that keeps some
+    weights in fp32 would save, and load, the state of one weight as that of another.
+    """
+    build = DistributedOptimizer.__init__
+
+    def build_and_map(self: Any, *args: Any, **named: Any) -> None:
+        build(self, *args, **named)
+        pairs = zip(getattr(self, "model_fp32_groups", []), getattr(self, "model_float16_groups", []), strict=True)
+        for group, (fp32, float16) in enumerate(pairs):
+            for index, parameter in enumerate([*fp32, *float16]):
+                self.model_param_group_index_map[parameter] = (group, index)
+
+    DistributedOptimizer.__init__ = build_and_map
 
 
 def _weigh_mtp_targets_equally() -> None:

@@ -150,6 +150,10 @@ def _use_grouped_experts(mlp: Any) -> None:
 def build_model(c: TrainConfig) -> DistributedDataParallel:
     """The part of the model on this rank, weights drawn, wrapped for data parallelism; fp32 main gradients."""
     config = megatron_config(c)
+    if c.deepseek_v4:
+        from train.deepseek_v4.build import build_model as build_v4
+
+        return build_v4(c, config)
     block, mtp = _layer_specs(c, config)
     model = GPTModel(
         config=config,

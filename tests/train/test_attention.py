@@ -7,7 +7,8 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("megatron.core")
 
-from train.attention import causal_mask, document_ids, undo_zigzag, varlen_bounds, zigzag  # noqa: E402
+from train.attention import causal_mask, undo_zigzag, zigzag  # noqa: E402
+from train.documents import document_ids, varlen_bounds  # noqa: E402
 from train.init import Place, draw  # noqa: E402
 
 

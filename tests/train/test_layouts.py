@@ -50,10 +50,10 @@ def case(base: str, name: str, keys: dict, **more) -> dict:
     return {"name": f"{base}.{name}", "config": {**BASES[base], **keys}, **more}
 
 
-def run_cases(processes: int, cases: list[dict], folder: Path) -> None:
+def run_cases(processes: int, cases: list[dict], folder: Path, worker: Path = WORKER) -> None:
     listed = folder / f"cases-{processes}-{len(list(folder.iterdir()))}.json"
     listed.write_text(json.dumps(cases))
-    program = [str(WORKER), str(listed), str(folder)]
+    program = [str(worker), str(listed), str(folder)]
     launcher = [sys.executable] if processes == 1 else [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     if processes > 1:
         launcher += ["--nproc-per-node", str(processes)]
@@ -122,8 +122,8 @@ def weights(result: dict[str, np.ndarray], when: str = "end") -> dict[str, np.nd
     return {key.removeprefix(f"{when}/"): value for key, value in result.items() if key.startswith(f"{when}/")}
 
 
-def differences(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> list[str]:
-    """What differs by more than 1e-6, relative: for a weight, relative to its largest element."""
+def differences(found: dict[str, np.ndarray], expected: dict[str, np.ndarray], floor: float = 0.0) -> list[str]:
+    """What differs by more than 1e-6, relative: for a weight, relative to its largest element or to floor."""
     steps = len(found["loss"])
     wrong = []
     for key in ("loss", "grad_norm"):
@@ -135,7 +135,7 @@ def differences(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -
     ours, theirs = weights(found), weights(expected)
     assert ours.keys() == theirs.keys()
     for name, weight in theirs.items():
-        error = np.max(np.abs(ours[name] - weight)) / np.max(np.abs(weight))
+        error = np.max(np.abs(ours[name] - weight)) / max(np.max(np.abs(weight)), floor)
         if not error <= 1e-6:
             wrong.append(f"{name}: {error:.1e}")
     return wrong
