@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from train.deepseek_v4.fused import fused
-from train.deepseek_v4.rows import RowMap, Windows
+from train.deepseek_v4.rows import ALIGNED, RowMap, Windows, first_near
 
 # Rows of a block's score matrix: query heads times tokens. 32,768 x 4,200 scores are 280 MB in bf16, and larger blocks are
 # fewer kernels to launch.
@@ -43,8 +43,10 @@ class Sight:
         for start in range(0, length, size):
             end = min(start + size, length)
             # An entry takes the place of rate tokens, so no more than this many are complete before the block ends.
-            slots = end // self.windows.rate if self.windows else 0
-            yield Block(start=start, end=end, first_key=max(start - self.window + 1, 0), slots=slots)
+            slots = 0
+            if self.windows is not None:
+                slots = min(-(-(end // self.windows.rate) // ALIGNED) * ALIGNED, self.windows.slots)
+            yield Block(start=start, end=end, first_key=first_near(start, self.window), slots=slots)
 
     def mask(self, block: Block) -> Tensor:
         """bool[B, queries, 1, keys], True where a query sees a key: tokens from first_key to end, then slots."""
