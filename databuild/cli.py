@@ -70,17 +70,19 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(error.exit_code)
     except DatabuildError as error:
         _fail(f"databuild: {error.title} error: {error}", error.exit_code)
-    except (KeyboardInterrupt, typer.Abort):
-        _fail("databuild: interrupted; nothing was written, run the same command again", 130)
-    except _Terminated:
-        _fail("databuild: terminated; nothing was written, run the same command again", 143)
+    except (KeyboardInterrupt, typer.Abort) as error:
+        _fail(f"databuild: interrupted; {_what_is_left(error)}", 130)
+    except _Terminated as error:
+        _fail(f"databuild: terminated; {_what_is_left(error)}", 143)
     except BrokenPipeError:
         # `inspect | head`: the reader has what it wanted.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except MemoryError:
         _fail("databuild: out of memory", 1)
-    except Exception as error:
+    except SystemExit:
+        raise
+    except BaseException as error:  # a panic of Rust is no Exception
         full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         if full:
             _fail(f"databuild: output error: cannot write: {error}", 5)
@@ -90,6 +92,10 @@ def main(arguments: list[str] | None = None) -> None:
             f"databuild: unexpected {type(error).__name__}: {error}\n  next:     run again with --debug and report it",
             1,
         )
+
+
+def _what_is_left(error: BaseException) -> str:
+    return "; ".join(getattr(error, "__notes__", [])) or "nothing was written, run the same command again"
 
 
 def _run(arguments: list[str]) -> int:

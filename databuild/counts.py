@@ -26,6 +26,19 @@ class Tally:
         self.conversations = 0
         self.targets = 0
 
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """What `restore` needs to go on from here; nothing in it changes later."""
+        return {
+            "seen_ids": np.packbits(self._seen_ids), "reasons": self._reasons.copy(), "notes": self._notes.copy(),
+            "by_source": self._by_source.copy(), "numbers": np.array([self.conversations, self.targets], np.int64),
+        }  # fmt: skip
+
+    def restore(self, state: dict[str, npt.NDArray[Any]]) -> None:
+        """Go on from a state."""
+        self._seen_ids = np.unpackbits(state["seen_ids"], count=len(self._seen_ids)).astype(bool)
+        self._reasons, self._notes, self._by_source = state["reasons"], state["notes"], state["by_source"]
+        self.conversations, self.targets = state["numbers"].tolist()
+
     def add(self, batch: ConversationBatch, encoded: EncodedBatch, read: int) -> None:
         """Count the first `read` conversations of a batch."""
         status, codes = encoded.status[:read], batch.source_codes[:read]

@@ -68,6 +68,16 @@ class Encoder:
         self._stream_begun = False
         self._num_read = 0
         self.num_rechecked = 0
+        self.num_encoded = 0  # by this object, whatever was restored
+
+    def state(self) -> dict[str, npt.NDArray[np.int64]]:
+        """What `restore` needs to go on from here."""
+        return {"numbers": np.array([self._stream_begun, self._num_read, self.num_rechecked], np.int64)}
+
+    def restore(self, state: dict[str, npt.NDArray[np.int64]]) -> None:
+        """Go on from a state."""
+        begun, self._num_read, self.num_rechecked = state["numbers"].tolist()
+        self._stream_begun = bool(begun)
 
     @property
     def engine_name(self) -> str:
@@ -115,6 +125,7 @@ class Encoder:
         notes[body.owner[own > self._row_tokens]] |= NOTE_BIT[Note.LONGER_THAN_ROW]
         self._recheck(batch, body, text_ids, text_offsets)
         self._num_read += len(batch)
+        self.num_encoded += len(batch)
         self._stream_begun |= len(body.counts) > 0
         return EncodedBatch(
             ids=ids,

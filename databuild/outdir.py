@@ -14,19 +14,24 @@ import os
 import re
 import shutil
 import socket
+import stat
 import tempfile
 from collections.abc import Callable, Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from databuild.errors import BusyError, OutputError
 from databuild.rows import sync
+from databuild.shards import provisional_name
 from manifests.model import Manifest, ManifestError, read_manifest
 
 MANIFEST = "manifest.json"
 ENVIRONMENT = "environment.json"
+JOURNAL = "journal"
 _HOLDER = "holder.json"
+_UNFINISHED = ("shard-*.tmp", "rows*.parquet")  # what a journal speaks of
 _BUILD_FILE = re.compile(r"manifest\.json|environment\.json|rows\.parquet|rows-\d{5}-of-\d{5}\.parquet")
 _PARTIAL_FILE = re.compile(_BUILD_FILE.pattern + r"|holder\.json|shard-\d{5}\.tmp")
 _HELD = (errno.EWOULDBLOCK, errno.EACCES)
@@ -60,6 +65,7 @@ class PartialDir:
         self._made: list[Path] = []  # directories that were not there before
         self._owned = False  # whether what is in DIR.partial is ours
         self._published = False
+        self.resumable = False  # whether what is here is worth keeping when the build is interrupted
 
     def __enter__(self) -> Self:
         try:
@@ -76,14 +82,20 @@ class PartialDir:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._leave()
+        kept = self.resumable and not self._published and error is not None and not isinstance(error, Exception)
+        self._leave(keep=kept)
+        if kept and error is not None:
+            error.add_note(f"what is finished is kept in {self.path}: the same command goes on from there")
         if isinstance(error, OSError):
             raise _cannot_write(self.path, error) from error
 
-    def _make_parents(self) -> None:
+    def _make_parents(self) -> bool:
+        """Whether there was something to make."""
         parents = (self.out.parent, *self.out.parent.parents)
+        before = len(self._made)
         for folder in reversed([folder for folder in parents if not folder.exists()]):
             self._make(folder)
+        return len(self._made) > before
 
     def _make(self, folder: Path) -> None:
         with contextlib.suppress(FileExistsError):
@@ -93,11 +105,16 @@ class PartialDir:
     def _acquire(self) -> None:
         locked = True
         while self._descriptor is None:
-            if self.path.is_symlink() or (self.path.exists() and not self.path.is_dir()):
+            if not _may_become_folder(self.path):
                 raise OutputError(
                     "the place for the unfinished output is taken", where=str(self.path), found="no directory"
                 )
-            self._make(self.path)
+            try:
+                self._make(self.path)
+            except FileNotFoundError:  # one that failed has just removed the parents that it had made
+                if not self._make_parents():
+                    raise
+                continue
             try:
                 descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             except FileNotFoundError:
@@ -123,21 +140,36 @@ class PartialDir:
 
     def _take_over(self) -> None:
         """Clear away what a dead builder left; refuse what no builder writes."""
-        _refuse_foreign(self.path, self.partial_files, f"unfinished {self.noun}", folders=("spool",))
+        _refuse_foreign(self.path, self.partial_files, f"unfinished {self.noun}", folders=("spool", JOURNAL))
         if os.path.lexists(self._replaced):
             _refuse_foreign(self._replaced, self.own_files, f"replaced {self.noun}")
         self._owned = True
         self._restore()
-        for entry in list(self.path.iterdir()):
-            if entry.is_dir() and not entry.is_symlink():
-                shutil.rmtree(entry)
-            else:
-                entry.unlink()
+        keep = (JOURNAL, *_UNFINISHED) if (self.path / JOURNAL).exists() else ()
+        self._clear(keep)
         try:
             _write_new(self.path / _HOLDER, json.dumps(_me(), indent=2).encode() + b"\n")
         except FileExistsError as error:  # only where there are no locks
             self._owned = False
             raise self._busy(_read_holder(self.path)) from error
+
+    def _clear(self, keep: tuple[str, ...]) -> None:
+        for entry in list(self.path.iterdir()):
+            if any(fnmatch(entry.name, name) for name in keep):
+                continue
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()
+
+    def unfinished(self) -> None:
+        """Give the row files that a killed builder left their provisional names again."""
+        for entry in list(self.path.glob("rows*.parquet")):
+            os.rename(entry, self.path / provisional_name(int(entry.name[5:10]) if entry.name[4] == "-" else 0))
+
+    def start_anew(self) -> None:
+        """Clear away what a killed builder left of its rows."""
+        self._clear((_HOLDER, "spool"))
 
     def _restore(self) -> None:
         """An --overwrite that was cut off between its two renames left the old build aside: put it back."""
@@ -207,6 +239,8 @@ class PartialDir:
     def publish(self, manifest: Manifest, environment: dict[str, Any]) -> None:
         """Write the manifest last, make everything durable, and give the directory its name."""
         _write_new(self.path / ENVIRONMENT, json.dumps(environment, indent=2, sort_keys=True).encode() + b"\n")
+        if (self.path / JOURNAL).exists():
+            shutil.rmtree(self.path / JOURNAL)
         self._publish(manifest.to_bytes(), lambda: self.existing() is not None)
 
     def _publish(self, manifest: bytes, is_taken: Callable[[], bool]) -> None:
@@ -229,17 +263,30 @@ class PartialDir:
             except OSError as error:
                 self.warnings.append(f"the old {self.noun} could not be removed: {self._replaced} ({error.strerror})")
 
-    def _leave(self) -> None:
-        """Let go. Unless a build was published, everything is as it was before."""
+    def _leave(self, *, keep: bool = False) -> None:
+        """Let go. Unless a build was published, everything is as it was before, but for unfinished work to keep."""
         if self._owned:
-            if not self._published and self._is_ours():
+            if not self._published and not keep and self._is_ours():
                 shutil.rmtree(self.path, ignore_errors=True)
             with contextlib.suppress(OSError):
                 self._restore()
+        elif self.path in self._made:
+            with contextlib.suppress(OSError):
+                self._lock_again()
+                self.path.rmdir()
         self._release()
         for folder in reversed(self._made) if not self._published else ():
-            with contextlib.suppress(OSError):
-                folder.rmdir()
+            if folder != self.path:
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+
+    def _lock_again(self) -> None:
+        """OSError unless DIR.partial is ours to remove: another builder may hold it, and not have written anything yet."""
+        if self._descriptor is None:
+            self._descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not self._is_ours():
+            raise FileNotFoundError(self.path)
 
     def _release(self) -> None:
         if self._descriptor is not None:
@@ -255,6 +302,14 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
             yield Path(folder)
     except OSError as error:
         raise _cannot_write(Path(os.environ.get("TMPDIR", "/tmp")), error) from error
+
+
+def _may_become_folder(path: Path) -> bool:
+    """Whether a path is free or a directory. One look: it may come and go between two."""
+    try:
+        return stat.S_ISDIR(os.lstat(path).st_mode)
+    except FileNotFoundError:
+        return True
 
 
 def _foreign(path: Path, known: re.Pattern[str], folders: tuple[str, ...] = ()) -> list[str]:

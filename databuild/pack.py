@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -49,6 +50,20 @@ class Packer:
     def tail_tokens(self) -> int:
         """Tokens read past the last row."""
         return self.num_tokens - self.num_cut * self.row_tokens
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """What `restore` needs to go on from here; nothing in it changes later."""
+        numbers = [self.num_tokens, self.num_cut, self.num_kept]
+        return {
+            "numbers": np.array(numbers, np.int64), "ids": self._ids, "mask": self._mask,
+            "doc_starts": self._doc_starts, "doc_rows": self._doc_rows,
+        }  # fmt: skip
+
+    def restore(self, state: dict[str, npt.NDArray[Any]]) -> None:
+        """Go on from a state."""
+        self.num_tokens, self.num_cut, self.num_kept = state["numbers"].tolist()
+        self._ids, self._mask = state["ids"], state["mask"]
+        self._doc_starts, self._doc_rows = state["doc_starts"], state["doc_rows"]
 
     def add(
         self,

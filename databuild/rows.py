@@ -18,7 +18,9 @@ import xxhash
 
 from databuild.arrow import array_of, column_values
 from databuild.errors import IntegrityError, OutputError
+from databuild.footer import MAGIC
 from databuild.pack import Rows
+from databuild.shards import Group, ShardFile
 
 ROWS_PER_GROUP = 128
 ROWS_PER_SHARD = 65_536
@@ -156,15 +158,19 @@ def select(rows: Rows, start: int, stop: int) -> Rows:
 
 
 class RowWriter:
-    """Writes rows into shards under provisional names, in row groups of ROWS_PER_GROUP whatever the batches were."""
+    """Writes rows into shards under provisional names, in row groups of ROWS_PER_GROUP whatever the batches were.
+
+    A row group is on disk as soon as it is written, and `groups` says where: see databuild.journal.
+    """
 
     def __init__(self, folder: Path, *, rows_per_shard: int = ROWS_PER_SHARD) -> None:
         self._folder = folder
         self._rows_per_shard = rows_per_shard
         self._pending: list[Rows] = []
         self._num_pending = 0
-        self._writer: Any = None
+        self._shard: ShardFile | None = None
         self._shards: list[tuple[Path, int]] = []
+        self.groups: list[Group] = []
         self.digests = Digests()
         self.num_rows = 0
         self.num_targets = 0
@@ -184,11 +190,39 @@ class RowWriter:
         rest = select(merged, whole, self._num_pending)
         self._pending, self._num_pending = ([rest] if len(rest) else []), len(rest)
 
+    @property
+    def pending(self) -> Rows | None:
+        """Rows that are in no row group yet."""
+        return concat(self._pending) if self._pending else None
+
+    def resume(self, groups: Sequence[Group], row_tokens: int) -> None:
+        """Go on after row groups that a killed builder wrote; what stands after them in the shards is cut off.
+
+        Each is read, checked and counted as if it had been written now; IntegrityError for one that is not what it was.
+        """
+        for group in groups:
+            if self._shard is None or group.shard != self._shard.index:
+                self._close_shard()
+                self._shard = ShardFile(self._folder, len(self._shards), again=True)
+            shard = self._shard
+            where = f"{shard.path.name}, row group {len(shard.groups)}"
+            rows = from_table(pq.ParquetFile(pa.BufferReader(shard.take(group))).read(), row_tokens, where)
+            if len(rows) != group.rows:
+                raise damaged("an unfinished row file is not what its journal says", where)
+            self._count(rows, canonical_bytes(rows.input_ids, rows.loss_mask), group)
+        if self._shard is not None:
+            self._shard.cut()
+
+    @property
+    def shard(self) -> ShardFile | None:
+        """The row file that is being written."""
+        return self._shard
+
     def finish(self) -> list[tuple[Path, int]]:
         """Write what is left and close; gives (path, rows) of each shard, under its final name."""
         if self._num_pending:
             self._write_group(concat(self._pending))
-        if not self._shards:
+        if self._shard is None and not self._shards:
             self._open_shard()  # a build may have no row at all; its file says so
         self._close_shard()
         named = []
@@ -200,44 +234,60 @@ class RowWriter:
 
     def close(self) -> None:
         """Let go of an unfinished shard."""
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
+        if self._shard is not None:
+            self._shard.close()
+            self._shard = None
 
     def _write_group(self, rows: Rows) -> None:
-        if self._writer is None or self._shards[-1][1] >= self._rows_per_shard:
+        if self._shard is None or self._shard.rows >= self._rows_per_shard:
             self._close_shard()
             self._open_shard()
+        assert self._shard is not None
         canonical = canonical_bytes(rows.input_ids, rows.loss_mask)
+        file = _parquet(to_table(rows, self.num_rows, canonical))
+        self._count(rows, canonical, self._shard.add(file, len(rows)))
+
+    def _count(self, rows: Rows, canonical: npt.NDArray[np.uint8], group: Group) -> None:
         self.digests.add(rows, canonical)
-        table = to_table(rows, self.num_rows, canonical)
-        self._writer.write_table(table, row_group_size=len(rows))
-        path, count = self._shards[-1]
-        self._shards[-1] = (path, count + len(rows))
+        self.groups.append(group)
         self.num_rows += len(rows)
         self.num_targets += int(rows.loss_mask.sum(dtype=np.int64))
 
     def _open_shard(self) -> None:
-        path = self._folder / f"shard-{len(self._shards):05d}.tmp"
-        self._writer = pq.ParquetWriter(
-            path,
-            SCHEMA,
-            version="2.6",
-            compression="zstd",
-            compression_level=1,
-            use_dictionary=False,
-            column_encoding={"input_ids.list.element": "BYTE_STREAM_SPLIT"},
-            write_statistics=False,
-            store_schema=True,
-        )
-        self._shards.append((path, 0))
+        self._shard = ShardFile(self._folder, len(self._shards))
 
     def _close_shard(self) -> None:
-        if self._writer is None:
+        if self._shard is None:
             return
-        self._writer.close()
-        self._writer = None
-        sync(self._shards[-1][0])
+        shard = self._shard
+        shard.finish(_parquet(None))
+        self._shard = None
+        sync(shard.path)
+        self._shards.append((shard.path, shard.rows))
+        found = pq.read_metadata(shard.path)
+        if (found.num_rows, found.num_row_groups) != (shard.rows, len(shard.groups)):
+            raise damaged(
+                "a row file does not read as it was written", shard.path.name, f"{shard.rows} rows", f"{found.num_rows}"
+            )
+
+
+def _parquet(table: pa.Table | None) -> memoryview:
+    """A parquet file in memory: one row group, or none."""
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(
+        sink,
+        SCHEMA,
+        version="2.6",
+        compression="zstd",
+        compression_level=1,
+        use_dictionary=False,
+        column_encoding={"input_ids.list.element": "BYTE_STREAM_SPLIT"},
+        write_statistics=False,
+        store_schema=True,
+    ) as writer:
+        if table is not None:
+            writer.write_table(table, row_group_size=len(table))
+    return memoryview(sink.getvalue())
 
 
 def shard_name(index: int, shards: int) -> str:
@@ -262,6 +312,9 @@ def read_groups(paths: Sequence[Path], row_tokens: int) -> Iterator[tuple[pa.Tab
     """(table, rows, where) of each row group, in order. IntegrityError for a file that is not a row file."""
     for path in paths:
         try:
+            with open(path, "rb") as start:
+                if start.read(4) != MAGIC:  # pyarrow looks at the end of a file only
+                    raise damaged("a row file cannot be read", path.name, None, "it does not begin as parquet does")
             file = pq.ParquetFile(path)
             if file.schema_arrow.remove_metadata() != SCHEMA:
                 raise damaged(
@@ -272,10 +325,23 @@ def read_groups(paths: Sequence[Path], row_tokens: int) -> Iterator[tuple[pa.Tab
                 )
             for group in range(file.metadata.num_row_groups):
                 where = f"{path.name}, row group {group}"
+                _check_size(file.metadata.row_group(group), row_tokens, where)
                 table = file.read_row_group(group)
                 yield table, from_table(table, row_tokens, where), where
-        except (pa.ArrowException, OSError) as error:
-            raise damaged("a row file cannot be read", path.name, None, str(error).splitlines()[0]) from error
+        except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+            found = next(iter(str(error).splitlines()), type(error).__name__)
+            raise damaged("a row file cannot be read", path.name, None, found) from error
+
+
+def _check_size(group: Any, row_tokens: int, where: str) -> None:
+    """Refuse what no row group can hold before it is decoded: 5 bytes a token, and at most 12 for documents, with levels."""
+    if group.num_rows > ROWS_PER_GROUP:
+        raise damaged("a row group has another size", where, f"{ROWS_PER_GROUP} rows", f"{group.num_rows}")
+    most = 65_536 + group.num_rows * (256 + 20 * row_tokens)
+    if group.total_byte_size > most:
+        raise damaged(
+            "a row group is larger than its rows can be", where, f"at most {most:,} bytes", f"{group.total_byte_size:,}"
+        )
 
 
 def _column(field: pa.Field) -> str:

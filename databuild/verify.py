@@ -6,6 +6,7 @@ encoded again by the reference engine; 4 the whole build made again from its sou
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,9 @@ from pydantic import ValidationError
 
 from databuild.arrow import column_values
 from databuild.config import BuildSpec
+from databuild.environment import versions
 from databuild.errors import SourceError, UsageError
+from databuild.locate import place_of_damage
 from databuild.outdir import ENVIRONMENT, MANIFEST, temporary_folder
 from databuild.pack import Rows
 from databuild.rows import (
@@ -114,7 +117,13 @@ def _files(folder: Path, manifest: Manifest) -> str:
             raise damaged("a row file has another size", file.name, f"{file.bytes} bytes", f"{size} bytes")
         digest = sha256_file(folder / file.name)
         if digest != file.sha256:
-            raise damaged("a row file has another digest", file.name, f"sha256 {file.sha256}", f"sha256 {digest}")
+            place = place_of_damage(folder / file.name, manifest.rows.row_tokens)
+            raise damaged(
+                "a row file has another digest",
+                file.name,
+                f"sha256 {file.sha256}",
+                f"sha256 {digest}; damaged: {place}",
+            )
     return f"manifest and {len(names)} row file{'s' * (len(names) != 1)} are what they should be"
 
 
@@ -302,9 +311,25 @@ def _rebuild(folder: Path, manifest: Manifest, request: SourceRequest, workers: 
         again = build(open_same, options, run, name=lambda _: manifest.name).manifest
         _compare(folder, manifest, run.out, again)
     same_files = again.files == manifest.files
+    if not same_files and _made_here(folder):
+        raise damaged(
+            "a row file has the right rows in other bytes than this environment writes",
+            next(a.name for a, b in zip(manifest.files, again.files, strict=True) if a != b),
+            f"sha256 {', '.join(file.sha256 for file in again.files[:3])}",
+            f"sha256 {', '.join(file.sha256 for file in manifest.files[:3])}",
+        )
     return "built again from the source: every row, count and digest is equal" + (
         "" if same_files else " (the parquet files differ: another writer version)"
     )
+
+
+def _made_here(folder: Path) -> bool:
+    """Whether environment.json names the platform and the versions of this process. It has no digest: a hint, no proof."""
+    try:
+        theirs = json.loads((folder / ENVIRONMENT).read_bytes()[: 1 << 16])
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(theirs, dict) and all(theirs.get(key) == value for key, value in versions().items())
 
 
 def _files_of(source: SourceRecord) -> str:

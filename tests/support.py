@@ -109,7 +109,7 @@ class Ran:
         return block
 
 
-def build_files(out, paths, *, workers=2, rows="all", columns=None, **options):
+def build_files(out, paths, *, workers=2, rows="all", columns=None, batch_conversations=1024, **options):
     """`databuild fixed --source PATH…` without the command line."""
     from databuild.build import build
     from databuild.config import RunOptions
@@ -124,7 +124,7 @@ def build_files(out, paths, *, workers=2, rows="all", columns=None, **options):
     }  # fmt: skip
     mapping = parse_columns(columns)
     request = parse_source([str(path) for path in paths], mapping)
-    run = RunOptions(out=Path(out), workers=workers, quiet=True)
+    run = RunOptions(out=Path(out), workers=workers, batch_conversations=batch_conversations, quiet=True)
     chosen = fixed_options(rows=str(rows), default_rows=None, columns=mapping, **(defaults | options))
     return build(request.open, chosen, run, name=lambda _: "test")
 

@@ -13,6 +13,7 @@ from databuild.commands import export
 from databuild.commands import card
 from databuild.commands import push
 from databuild.commands import encode
+from databuild.commands import manifest
 from databuild.commands import doctor
 
-__all__ = ["card", "diff", "doctor", "encode", "export", "fixed", "inspect", "push", "report", "verify"]
+__all__ = ["card", "diff", "doctor", "encode", "export", "fixed", "inspect", "manifest", "push", "report", "verify"]

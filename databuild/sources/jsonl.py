@@ -117,8 +117,9 @@ def _blocks(path: Path) -> Iterator[bytes]:
     compression = {".gz": "gzip", ".zst": "zstd"}.get(path.suffix)
     try:
         with pa.input_stream(str(path), compression=compression) as file:
-            while block := file.read(_BLOCK):
-                yield block
+            buffer = bytearray(_BLOCK)  # read() of pyarrow loses its memory when it fails
+            while size := file.readinto(buffer):
+                yield bytes(memoryview(buffer)[:size])
     except (OSError, pa.ArrowException) as error:
         raise SourceError(
             "a file cannot be read" if compression is None else "a compressed file is damaged or cut off",

@@ -22,6 +22,8 @@ from databuild.sources.spool import SpoolWriter
 
 SUFFIXES = (".parquet",)
 _BATCH_ROWS = 8192
+#: Decompressed, as the file states it.
+MAX_GROUP_BYTES = 4 << 30
 # A batch that changes between plain and other rows more often than this goes over one by one.
 _MAX_STRETCHES = 256
 #: What pyarrow raises for a damaged file, or for a value that Python cannot hold.
@@ -36,6 +38,7 @@ def read_parquet(path: Path, spool: SpoolWriter, mapping: ColumnMap | None) -> N
     for group in range(file.metadata.num_row_groups):
         where = f"{path.name}, row group {group}"
         begin = first
+        _check_size(file.metadata.row_group(group), where)
         for batch in _batches(file, group, columns, where):
             _add_batch(batch, spool, mapping, f"{where}, rows {first} to {first + len(batch) - 1}")
             first += len(batch)
@@ -47,6 +50,18 @@ def read_parquet(path: Path, spool: SpoolWriter, mapping: ColumnMap | None) -> N
     if first != file.metadata.num_rows:
         raise _damaged(
             "the file has another number of rows than it says", path.name, f"{first:,}", f"{file.metadata.num_rows:,}"
+        )
+
+
+def _check_size(group: Any, where: str) -> None:
+    """Refuse a row group before it is decoded if it claims more than a source of texts has at a time."""
+    if group.total_byte_size > MAX_GROUP_BYTES:
+        raise SourceError(
+            "a row group is too large",
+            where=where,
+            expected=f"at most {MAX_GROUP_BYTES:,} bytes",
+            found=f"{group.total_byte_size:,}",
+            next_step="write the file again in smaller row groups",
         )
 
 

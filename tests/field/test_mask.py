@@ -47,6 +47,7 @@ CALL = (
     '\n\n<｜DSML｜tool_calls>\n<｜DSML｜invoke name="clock">\n'
     '<｜DSML｜parameter name="zone" string="true">Oslo</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>'
 )
+CUT_FILES = ("shards.py", "journal.py")  # they cut files off, not texts
 EOS_TEXT = "<｜end▁of▁sentence｜>"
 
 
@@ -299,7 +300,8 @@ def test_a_long_conversation_is_never_cut_short():
     for function in (Encoder.__init__, Encoder.encode, How.__init__):
         arguments = " ".join(inspect.signature(function).parameters)
         assert not any(word in arguments for word in ("trunc", "max", "limit"))
-    assert not any("truncat" in name for path in OURS for name in names_in(path) if "sources" not in path.parts)
+    texts = [path for path in OURS if "sources" not in path.parts and path.name not in CUT_FILES]
+    assert len(texts) > 40 and not any("truncat" in name for path in texts for name in names_in(path))
 
 
 def test_eos_closes_assistants_and_nothing_else():
