@@ -59,7 +59,8 @@ def test_table_and_docstrings_name_each_other():
         assert test in named.get(url, ()), (url, test)
     for url, area, _, cell in _rows():
         if area in TESTED_HERE:
-            assert all((url, test) in told for test in _named(cell)), url
+            # What belongs to training is tested beside it, without the reports.
+            assert all((url, test) in told or test.startswith("train/") for test in _named(cell)), url
 
 
 @pytest.mark.skipif(not CASES.exists(), reason="the list of cases is not on this machine")

@@ -88,6 +88,17 @@ def test_a_micro_batch_is_the_row_shifted_once(build, rows):
     assert both.doc_bounds.tolist() == [*starts, *(S + start for start in starts_of(rows, 6)), 2 * S]
 
 
+def test_a_batch_is_its_takers_own(build):
+    """Whoever changes a batch in place changes no other batch of the same rows."""
+    data = RowData(build, make_config())
+    first = data.batch([5, 6])
+    kept = {name: value.clone() for name, value in vars(first).items()}
+    for value in vars(first).values():
+        value.zero_()
+    again = data.batch([5, 6])
+    assert all(torch.equal(value, kept[name]) for name, value in vars(again).items())
+
+
 def test_documents_count_from_zero_under_document_attention(build, rows):
     data = RowData(build, make_config(attention="document"))
     assert any(len(starts_of(rows, row)) > 2 for row in range(30))

@@ -37,7 +37,7 @@ PAIRS = {
         "tp2_sp_full": {**SP, "recompute": "full"}, "pp2": {"pp": 2, "first_stage_layers": 1}, "cp2": {"cp": 2},
     },
     "tied": {"tp2_sp": SP, "pp2": {"pp": 2, "first_stage_layers": 1}},
-    "document": {"cp2": {"cp": 2}, "tp2": {"tp": 2}},
+    "document": {"cp2": {"cp": 2}, "tp2": {"tp": 2}, "pp2": {"pp": 2, "first_stage_layers": 1}},
     "moe": {
         "dp2": {}, "ep2": {"ep": 2}, "tp2_sp_ep2_etp1": {**SP, "ep": 2}, "tp2_sp_etp2": {**SP, "etp": 2},
         "cp2_ep2": {"cp": 2, "ep": 2},
