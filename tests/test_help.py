@@ -11,6 +11,7 @@ import typer.main
 
 from databuild.commands.app import app
 from manifests.locks import load_source_lock, load_tokenizer_lock
+from masks.policy import MASK_TYPES
 
 COMMANDS = typer.main.get_command(app).commands
 
@@ -68,3 +69,4 @@ def test_bash_completes_commands_options_and_values(completed):
     assert set(completed("databuild ")) == set(COMMANDS)
     assert completed("databuild inspect --wo") == ["--worst"]
     assert completed("databuild inspect rows --worst ") == ["ratio", "docs", "long"]
+    assert set(completed("databuild fixed --loss-mask-type ")) == set(MASK_TYPES)

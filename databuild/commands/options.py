@@ -31,7 +31,19 @@ HeaderlessOption = Annotated[
     ),
 ]
 TokensOption = Annotated[Tokens, typer.Option(help="literal: the text of a message never becomes a special token.")]
-MaskOption = Annotated[str, typer.Option(help="Which tokens are trained; masks/README.md shows them all.")]
+
+
+def _mask_types(incomplete: str) -> list[str]:
+    """For the shell: the names that begin so. Imported only when it asks."""
+    from masks.policy import MASK_TYPES
+
+    return [name for name in MASK_TYPES if name.startswith(incomplete)]
+
+
+MaskOption = Annotated[
+    str,
+    typer.Option(help="Which tokens are trained; masks/README.md shows them all.", autocompletion=_mask_types),
+]
 FormatOption = Annotated[str, typer.Option("--format", help="The chat format.")]
 SourceOption = Annotated[
     list[str],
