@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from databuild.errors import UsageError
 from train.config import TrainConfig, load_config
 from train.convergence.curves import read_curve
 from train.convergence.parity import parity, read_dump
@@ -103,7 +104,10 @@ def line(
     bound = folder / "profile" / "bound_by.json"
     trace = json.loads(bound.read_text()) if bound.exists() else {}
     judged = verdict.verdicts["pipeline"]
-    card = make_card(folder, folder / "card", overwrite=True, golden=first)
+    try:
+        status = make_card(folder, folder / "card", overwrite=True, golden=first)["status"]
+    except UsageError as error:  # the runs stood on other code, say
+        status = f"{make_card(folder, folder / 'card', overwrite=True)['status']}, not comparable: {error.found}"
     return [
         case.name(arguments.gpus),
         f"{arguments.global_batch_size // (config.micro_batch_size * arguments.gpus // (case.tp * case.pp * case.cp))}",
@@ -115,7 +119,7 @@ def line(
         f"{trace['kernel_launches']:,}, {trace['idle_share']:.0%}" if trace else "",
         f"{judged.correlation:.6f}, {judged.final_loss_difference:.1e}, {'passed' if judged.passed else 'FAILED'}",
         f"{same.mean:.1e}",
-        str(card["status"]),
+        str(status),
     ]
 
 
