@@ -50,6 +50,7 @@ class PartialDir:
     manifest_name = MANIFEST
     own_files = _BUILD_FILE
     partial_files = _PARTIAL_FILE
+    partial_folders: tuple[str, ...] = ("spool", JOURNAL)
 
     def __init__(self, out: Path, *, overwrite: bool = False) -> None:
         if out.name in ("", "..") or out.name.endswith(".partial"):
@@ -140,7 +141,7 @@ class PartialDir:
 
     def _take_over(self) -> None:
         """Clear away what a dead builder left; refuse what no builder writes."""
-        _refuse_foreign(self.path, self.partial_files, f"unfinished {self.noun}", folders=("spool", JOURNAL))
+        _refuse_foreign(self.path, self.partial_files, f"unfinished {self.noun}", folders=self.partial_folders)
         if os.path.lexists(self._replaced):
             _refuse_foreign(self._replaced, self.own_files, f"replaced {self.noun}")
         self._owned = True

@@ -22,6 +22,7 @@ class ExportDir(PartialDir):
     manifest_name = EXPORT
     own_files = _FILE
     partial_files = re.compile(_FILE.pattern + r"|holder\.json")
+    partial_folders = ()  # an unfinished build, with its spool and its journal, is not ours to take over
 
     def existing_export(self) -> ExportManifest | None:
         """The manifest of the export at DIR, None if nothing is there; OutputError for anything else."""

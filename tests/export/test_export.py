@@ -153,6 +153,16 @@ def test_anything_else_is_never_replaced(cli, build, tmp_path, name):
     assert tree(tmp_path) == before
 
 
+def test_what_a_killed_build_left_is_not_taken_over(cli, build, tmp_path):
+    """Its row files have a name that an export for miles has, too, and its journal would be published with them."""
+    partial = tmp_path / "out.partial"
+    (partial / "journal").mkdir(parents=True)
+    (partial / "rows.parquet").write_bytes(b"PAR1")
+    ran = cli("export", build.out, "--to", "miles", "--out", tmp_path / "out", "--quiet")
+    assert ran.code == 5 and "journal" in ran.err
+    assert (partial / "journal").is_dir() and not (tmp_path / "out").exists()
+
+
 def test_an_export_is_not_written_into_its_build(cli, build):
     before = tree(build.out)
     cli("export", build.out, "--to", "hf", "--out", build.out / "hf").error(5, "output")
