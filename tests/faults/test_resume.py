@@ -99,12 +99,14 @@ def flipped(name, place):
     return flip
 
 
-def newest_state(folder):
-    return max((folder / "journal").glob("state-*.npz"), key=lambda path: path.stat().st_mtime_ns)
+def last_state(folder):
+    """The state that the last line of the log proves; not the newest file, which may be one that no line names yet."""
+    lines = (folder / "journal" / "log.jsonl").read_bytes().count(b"\n")
+    return folder / "journal" / f"state-{lines % 2}.npz"
 
 
 def change_state(folder):
-    path = newest_state(folder)
+    path = last_state(folder)
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
@@ -139,7 +141,7 @@ DAMAGES = {
     "shard gone": (lambda folder: (folder / "shard-00000.tmp").unlink(), False),
     "shard with a second name": (linked("shard-00000.tmp"), False),
     "state flipped": (change_state, False),
-    "state gone": (lambda folder: newest_state(folder).unlink(), False),
+    "state gone": (lambda folder: last_state(folder).unlink(), False),
     "log: first line": (flipped("journal/log.jsonl", 0.001), False),
     "log: half": (flipped("journal/log.jsonl", 0.5), False),
     "log: last byte cut off": (one_byte_less("journal/log.jsonl"), True),
