@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from train.__main__ import main
+from train.deepseek_v4.counts import counts
 from train.planner.legal import Wanted, refusals, stage_choices
 from train.planner.memory import Layout
 from train.planner.plan import USABLE, make_plan
@@ -17,14 +17,8 @@ V41 = find_model("deepseek-v4.1-flash")
 
 
 @pytest.fixture
-def call(capsys):
-    def run(*arguments):
-        with pytest.raises(SystemExit) as end:
-            main([str(a) for a in arguments])
-        out, err = capsys.readouterr()
-        return end.value.code, out, err
-
-    return run
+def call(train_cli):
+    return train_cli
 
 
 def published(row_tokens, tp):
@@ -184,3 +178,19 @@ def test_a_recipe_that_only_raises_the_row_length_is_warned_of_and_judged(call, 
     code, out, _ = call("layout", "--recipe", other)
     assert "the layout is inherited" not in out
     assert call("layout", "--recipe", base, "--inherits", longer, "--json")[1].count('"warnings": []') == 1
+
+
+@pytest.mark.parametrize(("rows", "measured"), [(1, 34.0), (2, 49.7)])
+def test_v4_mini_is_planned_as_what_it_is(rows, measured):
+    """Peaks of one H200, GiB: train/deepseek_v4/README.md. They took no part in the fit."""
+    from train.config import load_config
+    from train.planner.presets import CONFIGS
+
+    model = find_model(str(CONFIGS / "v4-mini.yaml"))
+    section = load_config(CONFIGS / "v4-mini.yaml").deepseek_v4
+    assert model.shape.parameters == pytest.approx(counts(section)[0], rel=1e-3)
+    want = Wanted(gpus=1, gpus_per_node=1, row_tokens=8192, global_batch_size=4, micro_batch_size=rows)
+    (planned,) = make_plan(model, want, 139).legal
+    assert planned.memory.peak == pytest.approx(measured, rel=0.05)
+    spread = make_plan(model, Wanted(gpus=8, gpus_per_node=8, row_tokens=8192, global_batch_size=16), 139)
+    assert {(p.layout.tp, p.layout.cp) for p in spread.legal} == {(1, 1)}  # what train.sft refuses is not offered

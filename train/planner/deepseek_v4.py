@@ -6,35 +6,48 @@ from collections.abc import Mapping
 from typing import Any
 
 from databuild.errors import UsageError
+from train.deepseek_v4.config import V4Config
 from train.planner.shape import GATED, RESIDUALS, Layer, Shape
 
-#: DeepSeek-V4-Flash as published. compress_ratios: two sliding layers, then 4 and 128 in turn.
-FLASH: dict[str, Any] = {
-    "model_type": "deepseek_v4",
-    "num_hidden_layers": 43,
-    "hidden_size": 4096,
-    "vocab_size": 129280,
-    "num_attention_heads": 64,
-    "head_dim": 512,
-    "q_lora_rank": 1024,
-    "o_lora_rank": 1024,
-    "o_groups": 8,
-    "index_n_heads": 64,
-    "index_head_dim": 128,
-    "n_routed_experts": 256,
+#: Sizes that a shape needs, in the names of config.json.
+_SIZES = (
+    *(
+        "num_hidden_layers",
+        "hidden_size",
+        "vocab_size",
+        "num_attention_heads",
+        "head_dim",
+        "q_lora_rank",
+        "o_lora_rank",
+    ),
+    *(
+        "o_groups",
+        "index_n_heads",
+        "index_head_dim",
+        "n_routed_experts",
+        "num_experts_per_tok",
+        "moe_intermediate_size",
+    ),
+    "hc_mult",
+)
+#: Those of DeepSeek-V4-Flash as published.
+FLASH: dict[str, int] = {
+    **{name: getattr(V4Config(), name) for name in _SIZES},
     "n_shared_experts": 1,
-    "num_experts_per_tok": 6,
-    "moe_intermediate_size": 2048,
-    "hc_mult": 4,
     "num_hash_layers": 3,
 }
+
+
+def keys_of_section(c: V4Config) -> dict[str, Any]:
+    """The section of a train.sft configuration in the names of config.json."""
+    return c.model_dump(include=set(_SIZES)) | {"compress_ratios": [c.rate(kind) or 0 for kind in c.attention_types]}
 
 
 def shape_of_v4(keys: Mapping[str, Any], name: str) -> Shape:
     """The shape from config.json; keys that are missing are those of Flash. UsageError if a size makes no sense."""
     k = {**FLASH, **{key: value for key, value in keys.items() if value is not None}}
-    for key, value in FLASH.items():
-        if isinstance(value, int) and (not isinstance(k[key], int) or k[key] < (0 if key.startswith("n") else 1)):
+    for key in FLASH:
+        if not isinstance(k[key], int) or k[key] < (0 if key.startswith("n") else 1):
             raise UsageError("a size of the model makes no sense", where=f"{name}, {key}", found=repr(k[key]))
     count = k["num_hidden_layers"]
     ratios = k.get("compress_ratios") or _ratios(count)  # may go on with that of an MTP layer

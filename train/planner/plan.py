@@ -103,7 +103,7 @@ def make_plan(model: Model, want: Wanted, memory_gib: float, fixed: Mapping[str,
     refused: Counter[str] = Counter()
     best: dict[tuple[int, ...], Planned] = {}
     for layout in candidates(model.shape, want):
-        if any(getattr(layout, name) != size for name, size in (fixed or {}).items()):
+        if any(getattr(layout, name) != size for sizes in (fixed or {}, model.only) for name, size in sizes.items()):
             continue
         reasons = refusals(model.shape, layout, want)
         if reasons:

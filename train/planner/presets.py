@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import yaml
 
 from databuild.errors import UsageError
 from train.config import TrainConfig, load_config
-from train.planner.deepseek_v4 import shape_of_v4
+from train.planner.deepseek_v4 import keys_of_section, shape_of_v4
 from train.planner.memory import Training
 from train.planner.shape import Shape, shape_of_config
 
@@ -22,11 +23,12 @@ OWN = ("h200-dense-1b", "h200-moe-1b", "mla-moe-mtp")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """A shape with how it is trained, and what was assumed for either."""
+    """A shape with how it is trained, and what was assumed for either. only: sizes of a layout that its trainer allows alone."""
 
     shape: Shape
     training: Training
     assumptions: tuple[str, ...]
+    only: Mapping[str, int] = field(default_factory=dict)
 
 
 def names() -> list[str]:
@@ -55,12 +57,15 @@ def find_model(name: str) -> Model:
 
 
 def _own(config: TrainConfig, name: str) -> Model:
+    v4 = config.deepseek_v4
+    assumptions = [
+        "bf16 weights, fp32 gradients, Adam with fp32 weights and two moments on the GPU: 18 bytes a parameter"
+    ]
     return Model(
-        shape=shape_of_config(config, name),
+        shape=shape_of_config(config, name) if v4 is None else shape_of_v4(keys_of_section(v4), name),
         training=Training(recompute=config.recompute, distributed=config.use_distributed_optimizer),
-        assumptions=(
-            "bf16 weights, fp32 gradients, Adam with fp32 weights and two moments on the GPU: 18 bytes a parameter",
-        ),
+        assumptions=(*assumptions, *([_STREAMS, "train.sft refuses tp > 1 and cp > 1"] if v4 else [])),
+        only={"tp": 1, "cp": 1} if v4 else {},
     )
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from train.deepseek_v4.config import V4Config
+from train.deepseek_v4.counts import counts
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFacts:
@@ -30,22 +33,7 @@ def deepseek_v4_flash_matmul_params() -> int:
 
     Neither the input embedding, norms, biases, sinks nor multi-token prediction. Sizes: config.json of the model at 60d8d707.
     """
-    hidden, layers, heads_times_dim, latent = 4096, 43, 32768, 1024
-    key_value, groups_out = 512, 8
-    attention = layers * (
-        hidden * latent  # query, down
-        + latent * heads_times_dim  # query, up
-        + hidden * key_value  # one shared key and value
-        + groups_out * hidden * latent  # output, down: 8 groups
-        + groups_out * latent * hidden  # output, up
-    )
-    experts = layers * ((6 + 1) * 3 * hidden * 2048 + 256 * hidden)  # six routed, one shared; the router
-    # 21 layers compress 4 tokens to one and look up the best ones with an indexer of 64 heads of 128; 20 compress 128.
-    ratio_4 = 21 * (2 * hidden * 1024 + (1024 * 8192 + hidden * 64 + 2 * hidden * 256))
-    ratio_128 = 20 * (2 * hidden * 512)
-    hyper_connections = layers * 2 * 24 * 4 * hidden + 4 * 4 * hidden
-    output = 129_280 * hidden
-    return attention + experts + ratio_4 + ratio_128 + hyper_connections + output
+    return counts(V4Config())[2]
 
 
 MODELS = {
