@@ -51,6 +51,22 @@ def cli(capsys, monkeypatch, shared_tokenizer):
     signal.signal(signal.SIGTERM, before)
 
 
+@pytest.fixture
+def train_cli(capsys):
+    """`python -m train` in this process: train_cli("recipe", "check") gives support.Ran."""
+    from support import Ran
+
+    from train.cli import main
+
+    def call(*arguments):
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as end:
+            main([str(argument) for argument in arguments])
+        return Ran(end.value.code, *capsys.readouterr())
+
+    return call
+
+
 @pytest.fixture(scope="session")
 def demo_build(tmp_path_factory):
     """The demo source as `databuild fixed --source demo` builds it."""

@@ -6,8 +6,8 @@ import random
 import stat
 import tempfile
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -81,8 +81,7 @@ def tree(folder):
     return found
 
 
-@dataclass(frozen=True)
-class Ran:
+class Ran(NamedTuple):
     """What a call of the command line gave."""
 
     code: int

@@ -7,21 +7,14 @@ import sys
 import numpy as np
 import pytest
 
-from train.__main__ import main
 from train.convergence.parity import FILE
 
 LOSSES = [3.0 * 0.95**i for i in range(20)]
 
 
 @pytest.fixture
-def call(capsys):
-    def run(*arguments):
-        with pytest.raises(SystemExit) as end:
-            main([str(a) for a in arguments])
-        out, err = capsys.readouterr()
-        return end.value.code, out, err
-
-    return run
+def call(train_cli):
+    return train_cli
 
 
 def write_run(folder, losses):

@@ -1,5 +1,6 @@
 """`python -m train launch`: every check passes or says why, every script is whole and valid, exports are made if missing."""
 
+import functools
 import itertools
 import json
 import re
@@ -9,7 +10,6 @@ import subprocess
 import pytest
 import yaml
 
-from train.__main__ import main
 from train.launch import checks
 from train.launch.engines import run_flags
 from train.launch.script import quote
@@ -22,14 +22,8 @@ def rows(demo_build):
 
 
 @pytest.fixture
-def call(capsys):
-    def run(*arguments):
-        with pytest.raises(SystemExit) as end:
-            main(["launch", *(str(a) for a in arguments)])
-        out, err = capsys.readouterr()
-        return end.value.code, out, err
-
-    return run
+def call(train_cli):
+    return functools.partial(train_cli, "launch")
 
 
 RUN = """# MODEL_ARGS: of miles

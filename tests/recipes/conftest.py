@@ -14,22 +14,6 @@ def golden_run(tmp_path):
     return Path(shutil.copytree(GOLDEN_RUN, tmp_path / "run"))
 
 
-@pytest.fixture
-def train_cli(capsys):
-    """`python -m train` in this process: train_cli("recipe", "check") gives support.Ran."""
-    from support import Ran
-
-    from train.cli import main
-
-    def call(*arguments):
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as end:
-            main([str(argument) for argument in arguments])
-        return Ran(end.value.code, *capsys.readouterr())
-
-    return call
-
-
 @pytest.fixture(scope="session")
 def published():
     """The shipped H200 recipe as plain content, to change."""

@@ -9,7 +9,6 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("yaml")
 
-from support import build_files, records, write_jsonl  # noqa: E402
 
 from databuild.errors import IntegrityError, SourceError, UsageError  # noqa: E402
 from databuild.rows import Digests, canonical_bytes, concat, read_groups, to_table  # noqa: E402
@@ -24,18 +23,6 @@ S = 64
 def make_config(**changes):
     base = {"num_layers": 1, "hidden_size": 8, "ffn_hidden_size": 8, "num_attention_heads": 1}
     return TrainConfig(**(base | {"seq_length": S, "global_batch_size": 8} | changes))
-
-
-@pytest.fixture(scope="module")
-def build(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("data")
-    with pytest.MonkeyPatch.context() as patch:
-        from support import use_shared_tokenizer
-
-        use_shared_tokenizer(patch)
-        patch.setattr("databuild.build.check_permutation", lambda *, full: None)
-        build_files(folder / "rows", [write_jsonl(folder / "s.jsonl", records(80))], row_tokens=S, rows=30)
-    return folder / "rows"
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,6 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("yaml")
 
-from support import build_files, records, use_shared_tokenizer, write_jsonl  # noqa: E402
 from torch.utils.data import DataLoader  # noqa: E402
 
 import databuild  # noqa: E402
@@ -19,16 +18,6 @@ from train.data import RowData, RowDataset  # noqa: E402
 from train.dataset import RowStream  # noqa: E402
 
 S = 64
-
-
-@pytest.fixture(scope="module")
-def build(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("data")
-    with pytest.MonkeyPatch.context() as patch:
-        use_shared_tokenizer(patch)
-        patch.setattr("databuild.build.check_permutation", lambda *, full: None)
-        build_files(folder / "rows", [write_jsonl(folder / "s.jsonl", records(80))], row_tokens=S, rows=30)
-    return folder / "rows"
 
 
 @pytest.fixture(scope="module")
