@@ -1,4 +1,4 @@
-"""Numbers between Arrow and numpy, without pandas.
+"""Numbers between Arrow and numpy, without pandas; and what Arrow raises.
 
 `pa.array(ndarray)` and `column.to_numpy()` would do, but where pandas is installed they import it first, which takes longer
 than a small build.
@@ -11,6 +11,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+#: What pyarrow raises for a damaged file, or for a value that Python cannot hold.
+UNREADABLE = (pa.ArrowException, OSError, ValueError, OverflowError)
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, in one line; its kind if it says nothing."""
+    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def array_of(values: npt.NDArray[Any]) -> pa.Array:

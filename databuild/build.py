@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
+from databuild.arrow import UNREADABLE, first_line
 from databuild.config import BuildSpec, RunOptions
 from databuild.counts import Tally
 from databuild.encode import RECHECK_EVERY, RECHECK_FIRST, EncodedBatch, Encoder
@@ -218,8 +218,8 @@ def _begin(
             stream.restore(begun.state)
             if begun.pending is not None:
                 writer.add(begun.pending)
-        except (DatabuildError, OSError, ValueError, KeyError, pa.ArrowException) as error:
-            say(f"what a killed build left cannot be used ({str(error).splitlines()[0]}): starting anew")
+        except (DatabuildError, *UNREADABLE, KeyError) as error:
+            say(f"what a killed build left cannot be used ({first_line(error)}): starting anew")
             writer.close()
         else:
             place.resumable = True

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
-import re
 import shutil
 import threading
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import databuild
+from databuild.environment import usable_cpus
 from databuild.errors import DatabuildError
 from manifests.locks import load_source_lock, load_tokenizer_lock
 
@@ -142,9 +142,9 @@ def _engine() -> tuple[Status, str, str | None]:
 
 
 def _hub(seconds: float) -> tuple[Status, str, str | None]:
-    from databuild.sources.hub_client import endpoint, is_offline
+    from databuild.sources.hub_client import endpoint, is_offline, shown_endpoint
 
-    address = shown_address(endpoint())
+    address = shown_endpoint()
     other = "sources demo and PATH need no hub"
     if is_offline():
         return "note", f"HF_HUB_OFFLINE is on: {address} is not asked, only its cache is used", other
@@ -154,11 +154,6 @@ def _hub(seconds: float) -> tuple[Status, str, str | None]:
     if isinstance(answer, int):
         return "note", f"{address} answers with status {answer}", f"check HF_ENDPOINT and HF_TOKEN; {other}"
     return "note", f"{address} does not answer ({answer})", f"check the network, the proxy and HF_ENDPOINT; {other}"
-
-
-def shown_address(url: str) -> str:
-    """A URL without what may stand in it to log in."""
-    return re.sub(r"//[^/@]*@", "//", url).split("?")[0]
 
 
 def _ask(url: str, seconds: float) -> int | str:
@@ -198,7 +193,7 @@ def _disk(folder: Path) -> tuple[Status, str, str | None]:
 
 
 def _machine() -> tuple[Status, str, str | None]:
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    usable = usable_cpus()
     found = f"{usable} CPU{'s' * (usable != 1)}"
     free = _free_memory()
     if free is None:

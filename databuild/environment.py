@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import platform
 from typing import Any
 
@@ -19,6 +20,11 @@ def versions() -> dict[str, Any]:
         "platform": platform.platform(),
         "packages": {package: _version(package) for package in PACKAGES},
     }
+
+
+def usable_cpus() -> int:
+    """The cores that this process may run on, at least 1."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _version(package: str) -> str | None:

@@ -16,11 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import xxhash
 
-from databuild.arrow import array_of, column_values
+from databuild.arrow import UNREADABLE, array_of, column_values, first_line
 from databuild.errors import IntegrityError, OutputError
 from databuild.footer import MAGIC
 from databuild.pack import Rows
 from databuild.shards import Group, ShardFile
+from manifests.model import RowsRecord
 
 ROWS_PER_GROUP = 128
 ROWS_PER_SHARD = 65_536
@@ -73,6 +74,18 @@ class Digests:
     def docs_sha256(self) -> str:
         """sha256 over, for each row, the number of documents, doc_starts and doc_rows."""
         return self._docs.hexdigest()
+
+
+def check_totals(expected: RowsRecord, digests: Digests, *, rows: int, targets: int, where: str) -> None:
+    """IntegrityError unless all rows of a build together are what its manifest says."""
+    for name, wanted, found in (
+        ("rows", expected.rows, rows),
+        ("num_targets", expected.num_targets, targets),
+        ("rows_sha256", expected.rows_sha256, digests.rows_sha256),
+        ("docs_sha256", expected.docs_sha256, digests.docs_sha256),
+    ):
+        if wanted != found:
+            raise damaged(f"{name} is not what the manifest says", where, str(wanted), str(found))
 
 
 def to_table(rows: Rows, first_row: int, canonical: npt.NDArray[np.uint8]) -> pa.Table:
@@ -328,9 +341,8 @@ def read_groups(paths: Sequence[Path], row_tokens: int) -> Iterator[tuple[pa.Tab
                 _check_size(file.metadata.row_group(group), row_tokens, where)
                 table = file.read_row_group(group)
                 yield table, from_table(table, row_tokens, where), where
-        except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-            found = next(iter(str(error).splitlines()), type(error).__name__)
-            raise damaged("a row file cannot be read", path.name, None, found) from error
+        except UNREADABLE as error:
+            raise damaged("a row file cannot be read", path.name, None, first_line(error)) from error
 
 
 def _check_size(group: Any, row_tokens: int, where: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from databuild.arrow import column_values
+from databuild.arrow import UNREADABLE, column_values, first_line
 from databuild.rows import damaged
 from databuild.verify import row_paths
 from manifests.model import Manifest
@@ -67,8 +67,8 @@ def survey(folder: Path, manifest: Manifest) -> Survey:
         sources = column_values(table.column("doc_rows").combine_chunks().flatten()).astype(np.int64)
         counts = column_values(pc.list_value_length(table.column("doc_starts"))).astype(np.int64)
         targets = column_values(table.column("num_targets")).astype(np.int64)
-    except (pa.ArrowException, KeyError, OSError) as error:
-        raise damaged("a row file cannot be read", str(folder), None, str(error).splitlines()[0]) from error
+    except (*UNREADABLE, KeyError) as error:
+        raise damaged("a row file cannot be read", str(folder), None, first_line(error)) from error
     if len(targets) != manifest.rows.rows or len(starts) != len(sources):
         raise damaged("the row files do not hold the rows of the manifest", str(folder))
     row_tokens = manifest.rows.row_tokens

@@ -27,6 +27,7 @@ from databuild.rows import (
     ROWS_PER_SHARD,
     Digests,
     canonical_bytes,
+    check_totals,
     damaged,
     read_groups,
     select,
@@ -36,7 +37,15 @@ from databuild.sources.base import Source
 from databuild.sources.open import SourceRequest, request_of_record
 from databuild.sources.spooled import sha256_file
 from databuild.tokenizer import PinnedTokenizer, load_tokenizer
-from manifests.model import Manifest, ManifestError, SourceRecord, TokenizerRecord, first_error, read_manifest
+from manifests.model import (
+    FileRecord,
+    Manifest,
+    ManifestError,
+    SourceRecord,
+    TokenizerRecord,
+    first_error,
+    read_manifest,
+)
 from masks.policy import MASK_TYPES
 
 Say = Callable[[str], None]
@@ -101,9 +110,7 @@ def row_paths(folder: Path, manifest: Manifest) -> list[Path]:
 
 
 def _files(folder: Path, manifest: Manifest) -> str:
-    names = [file.name for file in manifest.files]
-    if names != [shard_name(i, len(names)) for i in range(len(names))]:
-        raise damaged("the list of row files is not in order", MANIFEST, None, ", ".join(names))
+    names = row_file_names(manifest)
     present = {entry.name for entry in folder.iterdir()}
     for name in names:
         if name not in present or (folder / name).is_symlink() or not (folder / name).is_file():
@@ -112,19 +119,31 @@ def _files(folder: Path, manifest: Manifest) -> str:
         raise damaged("there are files that the manifest does not know", str(folder), None, ", ".join(extra))
     check_arithmetic(manifest)
     for file in manifest.files:
-        size = (folder / file.name).stat().st_size
-        if size != file.bytes:
-            raise damaged("a row file has another size", file.name, f"{file.bytes} bytes", f"{size} bytes")
-        digest = sha256_file(folder / file.name)
-        if digest != file.sha256:
-            place = place_of_damage(folder / file.name, manifest.rows.row_tokens)
-            raise damaged(
-                "a row file has another digest",
-                file.name,
-                f"sha256 {file.sha256}",
-                f"sha256 {digest}; damaged: {place}",
-            )
+        check_row_file(folder, file, manifest.rows.row_tokens)
     return f"manifest and {len(names)} row file{'s' * (len(names) != 1)} are what they should be"
+
+
+def row_file_names(manifest: Manifest) -> list[str]:
+    """The names of the row files, which must be those of shards in order: nothing else is opened."""
+    names = [file.name for file in manifest.files]
+    if names != [shard_name(i, len(names)) for i in range(len(names))]:
+        raise damaged("the list of row files is not in order", MANIFEST, None, ", ".join(names))
+    return names
+
+
+def check_row_file(folder: Path, file: FileRecord, row_tokens: int, *, digest: bool = True) -> None:
+    """IntegrityError unless a row file has the size of the manifest and, where it is asked for, the digest."""
+    path = folder / file.name
+    if (size := path.stat().st_size) != file.bytes:
+        raise damaged("a row file has another size", file.name, f"{file.bytes} bytes", f"{size} bytes")
+    if digest and (found := sha256_file(path)) != file.sha256:
+        place = place_of_damage(path, row_tokens)
+        raise damaged(
+            "a row file has another digest",
+            file.name,
+            f"sha256 {file.sha256}",
+            f"sha256 {found}; damaged: {place}",
+        )
 
 
 def check_arithmetic(manifest: Manifest) -> None:
@@ -216,14 +235,7 @@ def verified_groups(folder: Path, manifest: Manifest, tokenizer: PinnedTokenizer
             targets += int(rows.loss_mask.sum(dtype=np.int64))
         if first - before != file.rows:
             raise damaged("a row file has another number of rows", file.name, str(file.rows), str(first - before))
-    for name, expected, found in (
-        ("rows", manifest.rows.rows, first),
-        ("num_targets", manifest.rows.num_targets, targets),
-        ("rows_sha256", manifest.rows.rows_sha256, digests.rows_sha256),
-        ("docs_sha256", manifest.rows.docs_sha256, digests.docs_sha256),
-    ):
-        if expected != found:
-            raise damaged(f"{name} is not what the manifest says", str(folder), str(expected), str(found))
+    check_totals(manifest.rows, digests, rows=first, targets=targets, where=str(folder))
 
 
 def _check_group(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from manifests.canonical import canonical_json, sha256_of, strict_json
-from manifests.model import Count, Digest, ManifestError, Strict, first_error
+from manifests.canonical import sha256_of
+from manifests.model import Canonical, Count, Digest, Strict, read_proven
 
 EXPORT_SCHEMA = "databuild/export/v1"
 
@@ -41,7 +41,7 @@ class ExportFile(Strict):
     sha256: Digest
 
 
-class ExportManifest(Strict):
+class ExportManifest(Canonical):
     """export.json.
 
     pairs_sha256: sha256 over, for each row in order, its row_tokens input ids and then its row_tokens labels, both as
@@ -72,10 +72,6 @@ class ExportManifest(Strict):
         plain |= {"schema": EXPORT_SCHEMA, "content": arrays, "content_sha256": sha256_of(arrays)}
         return cls.model_validate({**plain, "export_sha256": sha256_of(plain)})
 
-    def to_bytes(self) -> bytes:
-        """The only bytes that are this manifest."""
-        return canonical_json(self.model_dump(by_alias=True))
-
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Strict):
@@ -85,18 +81,4 @@ def _plain(value: Any) -> Any:
 
 def read_export(data: bytes) -> ExportManifest:
     """Parse and prove the manifest of an export: canonical bytes, known keys, both digests. ManifestError otherwise."""
-    try:
-        raw = strict_json(data)
-        manifest = ExportManifest.model_validate(raw)
-        canonical = manifest.to_bytes()
-    except ValidationError as error:
-        raise ManifestError(f"not the manifest of an export: {first_error(error)}") from error
-    except (ValueError, RecursionError) as error:
-        raise ManifestError(f"not the manifest of an export: {error}") from error
-    if canonical != data:
-        raise ManifestError("the bytes are not canonical JSON (sorted keys, two-space indent, newline at the end)")
-    rest = {key: value for key, value in raw.items() if key != "export_sha256"}
-    for key, found in (("export_sha256", sha256_of(rest)), ("content_sha256", sha256_of(raw["content"]))):
-        if raw[key] != found:
-            raise ManifestError(f"{key}: expected {raw[key]}, found {found}")
-    return manifest
+    return read_proven(data, ExportManifest, "the manifest of an export", own="export_sha256", part="content")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -19,6 +19,17 @@ class Strict(BaseModel):
     """Immutable; unknown keys and silent conversions are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Canonical(Strict):
+    """A model that is stored as canonical JSON."""
+
+    def to_bytes(self) -> bytes:
+        """The only bytes that are this manifest."""
+        return canonical_json(self.model_dump(by_alias=True))
+
+
+AnyCanonical = TypeVar("AnyCanonical", bound=Canonical)
 
 
 class SourceFileRecord(Strict):
@@ -103,7 +114,7 @@ class FileRecord(Strict):
     sha256: Digest
 
 
-class Manifest(Strict):
+class Manifest(Canonical):
     """manifest.json."""
 
     schema_: Annotated[Literal["databuild/manifest/v1"], Field(alias="schema")]
@@ -122,10 +133,6 @@ class Manifest(Strict):
         """A manifest with its schema and its own digest filled in."""
         plain = {key: _plain(value) for key, value in fields.items()} | {"schema": SCHEMA}
         return cls.model_validate({**plain, "manifest_sha256": sha256_of(plain)})
-
-    def to_bytes(self) -> bytes:
-        """The only bytes that are this manifest."""
-        return canonical_json(self.model_dump(by_alias=True))
 
 
 def _plain(value: Any) -> Any:
@@ -146,20 +153,29 @@ def first_error(error: ValidationError) -> str:
     return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
 
 
-def read_manifest(data: bytes) -> Manifest:
-    """Parse and prove a manifest: canonical bytes, known keys, both digests. ManifestError otherwise."""
+def read_proven(data: bytes, model: type[AnyCanonical], what: str, *, own: str, part: str) -> AnyCanonical:
+    """Parse and prove canonical JSON of a model that says its digests: canonical bytes, known keys, both digests.
+
+    what: a noun with its article. own: the key of the digest of everything else. part: a key whose value has a digest of its
+    own, under part_sha256. ManifestError for anything else.
+    """
     try:
         raw = strict_json(data)
-        manifest = Manifest.model_validate(raw)
+        manifest = model.model_validate(raw)
         canonical = manifest.to_bytes()
     except ValidationError as error:
-        raise ManifestError(f"not a manifest: {first_error(error)}") from error
+        raise ManifestError(f"not {what}: {first_error(error)}") from error
     except (ValueError, RecursionError) as error:
-        raise ManifestError(f"not a manifest: {error}") from error
+        raise ManifestError(f"not {what}: {error}") from error
     if canonical != data:
         raise ManifestError("the bytes are not canonical JSON (sorted keys, two-space indent, newline at the end)")
-    rest = {key: value for key, value in raw.items() if key != "manifest_sha256"}
-    for key, found in (("manifest_sha256", sha256_of(rest)), ("spec_sha256", sha256_of(raw["spec"]))):
+    rest = {key: value for key, value in raw.items() if key != own}
+    for key, found in ((own, sha256_of(rest)), (f"{part}_sha256", sha256_of(raw[part]))):
         if raw[key] != found:
             raise ManifestError(f"{key}: expected {raw[key]}, found {found}")
     return manifest
+
+
+def read_manifest(data: bytes) -> Manifest:
+    """Parse and prove a manifest: canonical bytes, known keys, both digests. ManifestError otherwise."""
+    return read_proven(data, Manifest, "a manifest", own="manifest_sha256", part="spec")

@@ -16,6 +16,7 @@ import torch
 from megatron.core import parallel_state
 from torch import Tensor
 
+from databuild.environment import usable_cpus
 from train.config import TrainConfig
 from train.hf import load_hf
 
@@ -107,8 +108,7 @@ def init_weights(model: Any, config: TrainConfig) -> None:
             parameter.copy_(place.cut(loaded[place.name]))
         return
     placed = list(placed_parameters(model))
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    workers = max(1, cores // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+    workers = max(1, usable_cpus() // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
     # numpy draws without the interpreter's lock. A few at a time: a whole one may be a gigabyte.
     with ThreadPoolExecutor(workers) as pool:
         drawn: deque[Any] = deque()

@@ -31,7 +31,9 @@ def progress_printer(quiet: bool) -> Any:
 
 def set_workers(workers: int | None) -> int:
     """The engines' thread pools read this once, at their first use."""
-    chosen = workers if workers is not None else len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
+    from databuild.environment import usable_cpus
+
+    chosen = workers if workers is not None else usable_cpus()
     os.environ["RAYON_NUM_THREADS"] = str(chosen)
     os.environ["TOKENIZERS_PARALLELISM"] = "true" if chosen > 1 else "false"
     import pyarrow as pa

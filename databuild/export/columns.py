@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from databuild.arrow import array_of, column_values
+from databuild.arrow import UNREADABLE, array_of, column_values, first_line
 from databuild.export.common import not_whole
 
 
@@ -75,8 +75,8 @@ def read_tables(path: Path, schema: pa.Schema) -> Iterator[tuple[pa.Table, str]]
             )
         for group in range(file.metadata.num_row_groups):
             yield file.read_row_group(group), f"{path.name}, row group {group}"
-    except (pa.ArrowException, OSError) as error:
-        raise not_whole("the file cannot be read", path.name, None, str(error).splitlines()[0]) from error
+    except UNREADABLE as error:
+        raise not_whole("the file cannot be read", path.name, None, first_line(error)) from error
 
 
 def matrix(table: pa.Table, name: str, width: int, where: str) -> npt.NDArray[Any]:

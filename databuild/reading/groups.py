@@ -14,9 +14,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import xxhash
 
-from databuild.arrow import column_values
+from databuild.arrow import UNREADABLE, column_values, first_line
 from databuild.pack import Rows
-from databuild.rows import ROWS_PER_GROUP, SCHEMA, Digests, canonical_bytes, damaged, from_table, read_groups
+from databuild.rows import (
+    ROWS_PER_GROUP,
+    SCHEMA,
+    Digests,
+    canonical_bytes,
+    check_totals,
+    damaged,
+    from_table,
+    read_groups,
+)
 from manifests.model import Manifest
 
 
@@ -75,8 +84,8 @@ class GroupReader:
             if file not in self._files:
                 self._files[file] = pq.ParquetFile(path)
             table = self._files[file].read_row_group(group)
-        except (pa.ArrowException, OSError, IndexError) as error:
-            raise damaged("a row file cannot be read", where, None, str(error).split("\n")[0]) from error
+        except (*UNREADABLE, IndexError) as error:
+            raise damaged("a row file cannot be read", where, None, first_line(error)) from error
         if table.schema.remove_metadata() != SCHEMA:
             raise damaged("the file has other columns than a row file", where)
         rows = from_table(table, self._row_tokens, where)
@@ -123,14 +132,7 @@ def proven_groups(paths: Sequence[Path], manifest: Manifest) -> Iterator[Rows]:
         targets += int(rows.loss_mask.sum(dtype=np.int64))
         first += len(rows)
         yield rows
-    for name, expected, found in (
-        ("rows", num, first),
-        ("rows_sha256", manifest.rows.rows_sha256, digests.rows_sha256),
-        ("docs_sha256", manifest.rows.docs_sha256, digests.docs_sha256),
-        ("num_targets", manifest.rows.num_targets, targets),
-    ):
-        if expected != found:
-            raise damaged(f"{name} is not what the manifest says", str(paths[0].parent), str(expected), str(found))
+    check_totals(manifest.rows, digests, rows=first, targets=targets, where=str(paths[0].parent))
 
 
 def read_everything(paths: Sequence[Path], manifest: Manifest, *, check: bool = True) -> Rows:

@@ -17,10 +17,9 @@ from databuild.pack import Rows
 from databuild.reading.groups import GroupReader, freeze, proven_groups, read_everything
 from databuild.reading.iterate import Order, Plan, RowIterator
 from databuild.reading.rowviews import Row, RowBatch
-from databuild.rows import damaged, select, shard_name
+from databuild.rows import damaged, select
 from databuild.share.names import ROWS_FOLDER
-from databuild.sources.spooled import sha256_file
-from databuild.verify import check_arithmetic, load_manifest
+from databuild.verify import check_arithmetic, check_row_file, load_manifest, row_file_names
 from manifests.model import Manifest, ManifestError, read_manifest
 
 Check = Literal["rows", "files", "none"]
@@ -161,18 +160,12 @@ def _manifest(folder: Path) -> Manifest:
 
 def _check_files(folder: Path, manifest: Manifest, *, digests: bool) -> None:
     """Only what the manifest names is read, so other files beside it are none of a reader's business."""
-    names = [file.name for file in manifest.files]
-    if names != [shard_name(i, len(names)) for i in range(len(names))]:
-        raise damaged("the list of row files is not in order", MANIFEST, None, ", ".join(names))
+    row_file_names(manifest)
     check_arithmetic(manifest)
     for file in manifest.files:
-        path = folder / file.name
-        if not path.is_file():
-            raise damaged("a row file is missing", str(path))
-        if (size := path.stat().st_size) != file.bytes:
-            raise damaged("a row file has another size", file.name, f"{file.bytes} bytes", f"{size} bytes")
-        if digests and (digest := sha256_file(path)) != file.sha256:
-            raise damaged("a row file has another digest", file.name, f"sha256 {file.sha256}", f"sha256 {digest}")
+        if not (folder / file.name).is_file():
+            raise damaged("a row file is missing", str(folder / file.name))
+        check_row_file(folder, file, manifest.rows.row_tokens, digest=digests)
 
 
 def _whole(rows: Rows) -> RowBatch:

@@ -29,8 +29,31 @@ def shifted_labels(input_ids: npt.NDArray[np.int32], loss_mask: npt.NDArray[np.u
     return labels
 
 
+class _Trained:
+    """What a trainer takes from ids and a mask of the same shape, one row's [R] or a batch's [B, R]."""
+
+    __slots__ = ()
+    input_ids: npt.NDArray[np.int32]
+    loss_mask: npt.NDArray[np.uint8]
+
+    @property
+    def labels(self) -> npt.NDArray[np.int32]:
+        """int32[..., R], shifted already: labels[t] = input_ids[t + 1] where that is a target, else -100."""
+        return shifted_labels(self.input_ids, self.loss_mask)
+
+    @property
+    def label_mask(self) -> npt.NDArray[np.uint8]:
+        """uint8[..., R], shifted already: label_mask[t] = loss_mask[t + 1], 0 at the last position."""
+        return shifted(self.loss_mask)
+
+    @property
+    def num_targets(self) -> int:
+        """Tokens that are trained."""
+        return int(self.loss_mask.sum(dtype=np.int64))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Row:
+class Row(_Trained):
     """One row. The arrays are read-only views of what was read: a row that is kept keeps its row group in memory."""
 
     row: int
@@ -44,24 +67,9 @@ class Row:
     doc_rows: npt.NDArray[np.int64]
     """int64[d]: the source row of each of those"""
 
-    @property
-    def labels(self) -> npt.NDArray[np.int32]:
-        """int32[row_tokens], shifted already: labels[t] = input_ids[t + 1] where that is a target, else -100."""
-        return shifted_labels(self.input_ids, self.loss_mask)
-
-    @property
-    def label_mask(self) -> npt.NDArray[np.uint8]:
-        """uint8[row_tokens], shifted already: label_mask[t] = loss_mask[t + 1], 0 at the last position."""
-        return shifted(self.loss_mask)
-
-    @property
-    def num_targets(self) -> int:
-        """Tokens that are trained."""
-        return int(self.loss_mask.sum(dtype=np.int64))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RowBatch:
+class RowBatch(_Trained):
     """B rows; the arrays are read-only. batch[i] and iteration give single rows."""
 
     rows: npt.NDArray[np.int64]
@@ -93,18 +101,3 @@ class RowBatch:
 
     def __iter__(self) -> Iterator[Row]:
         return (self[i] for i in range(len(self)))
-
-    @property
-    def labels(self) -> npt.NDArray[np.int32]:
-        """int32[B, row_tokens], shifted already: labels[t] = input_ids[t + 1] where that is a target, else -100."""
-        return shifted_labels(self.input_ids, self.loss_mask)
-
-    @property
-    def label_mask(self) -> npt.NDArray[np.uint8]:
-        """uint8[B, row_tokens], shifted already: label_mask[t] = loss_mask[t + 1], 0 at the last position."""
-        return shifted(self.loss_mask)
-
-    @property
-    def num_targets(self) -> int:
-        """Tokens that are trained, in all rows."""
-        return int(self.loss_mask.sum(dtype=np.int64))

@@ -45,13 +45,14 @@ def open_hub(
 
 def check_schema(path: Path, lock: SourceLock) -> None:
     """SourceError unless a shard has the columns that the lock says."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
+
+    from databuild.arrow import UNREADABLE, first_line
 
     try:
         schema = pq.read_schema(path)
-    except (pa.ArrowException, OSError) as error:
-        raise SourceError("a shard is not parquet", where=path.name, found=str(error).splitlines()[0]) from error
+    except UNREADABLE as error:
+        raise SourceError("a shard is not parquet", where=path.name, found=first_line(error)) from error
     # The name of a list's child (element, item) is the writer's choice and says nothing.
     found = {field.name: re.sub(r"list<\w+: ", "list<element: ", str(field.type)) for field in schema}
     if found != lock.columns:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from databuild.arrow import column_values
+from databuild.arrow import UNREADABLE, column_values, first_line
 from databuild.errors import SourceError
 from databuild.sources.base import RAW, ROLE_CODES
 from databuild.sources.columns import ColumnMap, named_columns, needed_columns
@@ -26,8 +26,6 @@ _BATCH_ROWS = 8192
 MAX_GROUP_BYTES = 4 << 30
 # A batch that changes between plain and other rows more often than this goes over one by one.
 _MAX_STRETCHES = 256
-#: What pyarrow raises for a damaged file, or for a value that Python cannot hold.
-_UNREADABLE = (pa.ArrowException, OSError, ValueError, OverflowError)
 
 
 def read_parquet(path: Path, spool: SpoolWriter, mapping: ColumnMap | None) -> None:
@@ -72,8 +70,8 @@ def _batches(file: Any, group: int, columns: list[str], where: str) -> Iterator[
             batch.validate(full=True)
             schema = pa.schema([field.with_type(_timeless(field.type)) for field in batch.schema])
             yield batch if schema.equals(batch.schema) else batch.cast(schema)
-    except _UNREADABLE as error:
-        raise _damaged("a row group cannot be read", where, _first_line(error)) from error
+    except UNREADABLE as error:
+        raise _damaged("a row group cannot be read", where, first_line(error)) from error
 
 
 def _timeless(kind: pa.DataType) -> pa.DataType:
@@ -94,17 +92,13 @@ def _opened(path: Path) -> Any:
         file = pq.ParquetFile(path, page_checksum_verification=True)
         _ = file.schema_arrow.names  # both are decoded only when asked for
         return file
-    except _UNREADABLE as error:
-        raise _damaged("the file is not parquet, or is cut off", path.name, _first_line(error)) from error
+    except UNREADABLE as error:
+        raise _damaged("the file is not parquet, or is cut off", path.name, first_line(error)) from error
 
 
 def _damaged(what: str, where: str, found: str, expected: str | None = None) -> SourceError:
     next_step = "nothing was written; fetch or write the file again"
     return SourceError(what, where=where, expected=expected, found=found, next_step=next_step)
-
-
-def _first_line(error: BaseException) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def _columns(path: Path, schema: pa.Schema, mapping: ColumnMap | None) -> list[str]:
@@ -167,8 +161,8 @@ def _add_records(batch: pa.RecordBatch, spool: SpoolWriter, mapping: ColumnMap |
     spooler = RecordSpooler(spool, mapping)
     try:
         records = batch.to_pylist()
-    except _UNREADABLE as error:
-        raise SourceError("a row has a value that cannot be read", where=where, found=_first_line(error)) from error
+    except UNREADABLE as error:
+        raise SourceError("a row has a value that cannot be read", where=where, found=first_line(error)) from error
     for record in records:
         spooler.add(without_nulls(record))
     spooler.flush()
