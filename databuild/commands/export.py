@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from databuild.commands.app import app, progress_printer, set_workers, show_result
 
-
-class To(StrEnum):
-    """Who reads an export."""
-
-    miles = "miles"
-    bridge = "bridge"
-    megatron = "megatron"
-    hf = "hf"
-    olmo = "olmo"
-    automodel = "automodel"
-    torchtitan = "torchtitan"
-
-
-class Segments(StrEnum):
-    """What Megatron-Bridge keeps apart."""
-
-    rows = "rows"
-    documents = "documents"
+To = Literal["miles", "bridge", "megatron", "hf", "olmo", "automodel", "torchtitan"]
+Segments = Literal["rows", "documents"]
 
 
 @app.command(epilog="Example: databuild export rows-demo --to hf --out rows-demo-hf")
@@ -50,10 +33,10 @@ def export(
     from databuild.export.make import options_of
     from databuild.export.run import export as run_export
 
-    options = options_of(to.value, {"segments": segments.value if segments else None})
+    options = options_of(to, {"segments": segments})
     say = progress_printer(quiet or as_json)
-    say(f"proving {folder}, writing it for {to.value} and reading it back")
-    result = run_export(folder, to.value, options, out, overwrite=overwrite)
+    say(f"proving {folder}, writing it for {to} and reading it back")
+    result = run_export(folder, to, options, out, overwrite=overwrite)
     manifest = result.manifest
     value: dict[str, Any] = {
         **manifest.model_dump(by_alias=True),

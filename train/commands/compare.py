@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from train.commands.app import app, show_result
 from train.commands.table import as_table
-
-
-class _Set(StrEnum):
-    function = "function"
-    pipeline = "pipeline"
 
 
 @app.command(
@@ -24,8 +18,9 @@ def compare(
     current: Annotated[Path, typer.Argument(metavar="CURRENT", help="A RUN folder, a metrics.jsonl, or a text log.")],
     golden: Annotated[Path, typer.Argument(metavar="GOLDEN", help="The run to be judged by.")],
     thresholds: Annotated[
-        _Set, typer.Option(help="Which of Megatron-Bridge's two threshold sets judges; both are shown.")
-    ] = _Set.pipeline,
+        Literal["function", "pipeline"],
+        typer.Option(help="Which of Megatron-Bridge's two threshold sets judges; both are shown."),
+    ] = "pipeline",
     perf: Annotated[bool, typer.Option("--perf", help="Step time, tokens/s and memory side by side.")] = False,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Both curves as .html, or as .png with matplotlib.")
@@ -43,7 +38,7 @@ def compare(
     from train.convergence.report import facts
 
     curves = [read_curve(p, tokens_per_step=tokens_per_step, gpus=gpus) for p in (current, golden)]
-    result = run_compare(*curves, thresholds=thresholds.value, perf=perf)
+    result = run_compare(*curves, thresholds=thresholds, perf=perf)
     lines = facts(result)
     if plot is not None:
         write_plot(plot, curves, [f"current: {current}", f"golden: {golden}"], lines)

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from train.commands.app import app, show_result
 
-
-class _Engine(StrEnum):
-    megatron = "megatron"
-    miles = "miles"
-    bridge = "bridge"
+Engine = Literal["megatron", "miles", "bridge"]
 
 
 @app.command(
@@ -25,7 +20,7 @@ class _Engine(StrEnum):
 def launch(
     recipe: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe in the published schema.")],
     rows: Annotated[Path, typer.Option(metavar="DIR", help="A build.")],
-    engine: Annotated[_Engine, typer.Option(help="Who trains; megatron is train.sft.")],
+    engine: Annotated[Engine, typer.Option(help="Who trains; megatron is train.sft.")],
     slurm: Annotated[bool, typer.Option("--slurm", help="A job script for sbatch.")] = False,
     torchrun: Annotated[bool, typer.Option("--torchrun", help="torchrun, here or on every node.")] = False,
     ray: Annotated[bool, typer.Option("--ray", help="A job of a Ray cluster (miles).")] = False,
@@ -59,9 +54,9 @@ def launch(
     wish = Wish(
         recipe=recipe,
         rows=rows,
-        engine=engine.value,
+        engine=engine,
         launcher=chosen[0] if chosen else None,
-        out=out or Path(f"{recipe.stem}-{engine.value}"),
+        out=out or Path(f"{recipe.stem}-{engine}"),
         config=config,
         checkpoint=checkpoint,
         model=model,
@@ -73,11 +68,7 @@ def launch(
     width = max(len(c.name) for c in prepared.checks)
     table = "\n".join(f"{c.state}  {c.name:<{width}}  {c.reason}" for c in prepared.checks)
     if dry_run:
-        note = (
-            f"\n# export: databuild export {rows} --to {engine.value} --out {prepared.export}"
-            if prepared.export
-            else ""
-        )
+        note = f"\n# export: databuild export {rows} --to {engine} --out {prepared.export}" if prepared.export else ""
         show_result(prepared.as_dict(), f"{table}\n{note}\n{prepared.script}".rstrip("\n"), as_json)
         raise typer.Exit(0 if prepared.ready else 1)
 
